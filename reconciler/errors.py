@@ -1,0 +1,245 @@
+"""Every exception that we raise, in one tree. Only fields and sentences live here.
+
+An error answers three questions: whose fault (its class), can a retry help (``retriable``), and where
+(its fields). The command line maps ``exit_code``; nothing else branches on it::
+
+    KquotaError                          exit 1
+    ├── UsageError                       a command was called wrongly
+    ├── ConfigError                      a client property, project file or flag is wrong
+    ├── QuotaValueError                  an entity, key or number that no manifest may hold
+    ├── ManifestErrors                   every problem of a set of files, each with file:line:column
+    ├── GitError                         a revision or repository cannot be read as asked
+    ├── InventoryError                   records cannot be read, locked or written
+    │   └── InventoryLocked              another writer holds them
+    ├── ClientError                      talking to the cluster failed; carries node and api
+    │   ├── ConnectError                 no connection could be made
+    │   │   ├── DnsError
+    │   │   └── TlsError
+    │   ├── AuthenticationError          the broker refused who we are: final
+    │   ├── UnsupportedVersion           no version of an API that both sides know
+    │   ├── ProtocolError                the peer broke the protocol
+    │   │   ├── DecodeError
+    │   │   └── FrameTooLarge
+    │   ├── BrokerError                  an error code for the whole request
+    │   │   └── AuthorizationError       code 31, with the right that is missing
+    │   └── RequestTimeout               a deadline passed; says in which phase
+    ├── WrongCluster                     the cluster id is not the expected one
+    ├── Refused                          exit 3: a guard or policy says no
+    ├── StalePlan                        exit 4: a saved plan no longer fits
+    └── Interrupted                      exit 130: after Ctrl-C, once the state has been told
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class KquotaError(Exception):
+    """The root. ``str(error)`` is one sentence for people; ``hint`` says what to do next.
+
+    Args:
+        message: What happened and where, without a trailing period.
+        hint: What the reader can do next, or "".
+    """
+
+    exit_code: ClassVar[int] = 1
+    retriable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(KquotaError):
+    """A command was called with arguments that do not fit together."""
+
+
+class ConfigError(KquotaError):
+    """A setting is wrong: ``key`` names it, ``where`` the file (with line, if known)."""
+
+    def __init__(self, message: str, *, key: str = "", where: str = "", hint: str = "") -> None:
+        super().__init__(f"{where}: {message}" if where else message, hint=hint)
+        self.key = key
+        self.where = where
+
+
+class QuotaValueError(KquotaError):
+    """An entity, key or number that no manifest may hold."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One fault in one file; line and column count from 1, 0 means unknown."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}: {self.message}"
+
+
+class ManifestErrors(KquotaError):
+    """Every problem that a set of files has, sorted by place; never only the first."""
+
+    def __init__(self, problems: Sequence[Problem], *, hint: str = "") -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(str(problem) for problem in self.problems), hint=hint)
+
+
+class GitError(KquotaError):
+    """A revision, path or repository cannot be read as asked."""
+
+
+class InventoryError(KquotaError):
+    """The records of what we own cannot be read or written; they are never guessed."""
+
+
+class InventoryLocked(InventoryError):
+    """Another writer holds the inventory; ``holder`` says who, as far as the lock tells."""
+
+    retriable = True
+
+    def __init__(self, message: str, *, holder: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.holder = holder
+
+
+class ClientError(KquotaError):
+    """Talking to the cluster failed.
+
+    Args:
+        node: ``host:port`` or ``host:port (id N)`` of the peer, "" if none was reached.
+        api: Name of the request under way, "" before the first.
+        attempt: How many tries were made, counting from 1.
+    """
+
+    def __init__(
+        self, message: str, *, node: str = "", api: str = "", attempt: int = 1, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.node = node
+        self.api = api
+        self.attempt = attempt
+
+
+class ConnectError(ClientError):
+    """No connection could be made, or it was lost before an answer."""
+
+    retriable = True
+
+
+class DnsError(ConnectError):
+    """A bootstrap host name did not resolve."""
+
+
+class TlsError(ConnectError):
+    """The TLS handshake failed; certificate faults are final, so this is not retried."""
+
+    retriable = False
+
+
+class AuthenticationError(ClientError):
+    """The broker refused who we are. Final: a wrong password is not hammered into a lock-out."""
+
+
+class UnsupportedVersion(ClientError):
+    """The broker offers no version of an API that we speak."""
+
+
+class ProtocolError(ClientError):
+    """The peer broke the protocol; the connection is closed, nothing of the answer is used."""
+
+
+class DecodeError(ProtocolError):
+    """An answer cannot be read; ``offset`` counts bytes from the start of its body."""
+
+    def __init__(self, message: str, *, offset: int = -1, node: str = "", api: str = "") -> None:
+        super().__init__(message, node=node, api=api)
+        self.offset = offset
+
+
+class FrameTooLarge(ProtocolError):
+    """A frame announces more bytes than ``limit``; nothing was allocated for it."""
+
+    def __init__(self, message: str, *, size: int, limit: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.size = size
+        self.limit = limit
+
+
+class BrokerError(ClientError):
+    """The broker answered the whole request with an error code and, often, its own words."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int,
+        node: str = "",
+        api: str = "",
+        attempt: int = 1,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, node=node, api=api, attempt=attempt, hint=hint)
+        self.code = code
+
+
+class AuthorizationError(BrokerError):
+    """Code 31: the principal lacks a right on the cluster resource; the message names it."""
+
+
+class RequestTimeout(ClientError):
+    """A deadline passed in ``phase`` (connect, authenticate, request, throttled, visible)."""
+
+    retriable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        phase: str,
+        node: str = "",
+        api: str = "",
+        attempt: int = 1,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, node=node, api=api, attempt=attempt, hint=hint)
+        self.phase = phase
+
+
+class WrongCluster(KquotaError):
+    """The cluster that answered is not the one that was expected; nothing was written."""
+
+    def __init__(self, message: str, *, expected: str, found: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.expected = expected
+        self.found = found
+
+
+class Refused(KquotaError):
+    """Guards or policy refuse the plan; ``violations`` are sentences, all of them."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, violations: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.violations = tuple(violations)
+
+
+class StalePlan(KquotaError):
+    """A saved plan no longer fits cluster, inventory, manifests or clock; ``differences`` say how."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, *, differences: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.differences = tuple(differences)
+
+
+class Interrupted(KquotaError):
+    """The user asked to stop; raised once the state has been told."""
+
+    exit_code = 130

@@ -1,0 +1,145 @@
+"""The shapes that the use case needs from outside. Protocols and the plain values they pass; no behaviour.
+
+``reconcile`` sees only these; the composition roots (``cli``, later ``kube``) pick real things and hand them in.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import Filter
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.owned import Owned, Override, RecordChange
+from reconciler.quota.state import State
+
+Progress = Callable[[str, int, int], None]
+"""``progress(phase, done, total)``: how far long work is; called often, must be cheap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One broker in Metadata."""
+
+    id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Who answered.
+
+    Attributes:
+        id: The cluster id; never "".
+        nodes: Live brokers, sorted by id.
+        rights: ``DescribeConfigs``, ``AlterConfigs``, ... that our principal has on the cluster resource;
+            ``None`` where the broker would not say (no Describe right, or older than 2.8).
+        version_hint: The Kafka line that the offered API versions point to, e.g. ``4.1+``; for people.
+        behaves_as: The sandbox profile whose rules are nearest (``3.4``, ``3.9``, ``4.x``).
+    """
+
+    id: str
+    nodes: tuple[Node, ...]
+    rights: frozenset[str] | None
+    version_hint: str
+    behaves_as: str
+
+    @property
+    def may_alter(self) -> bool:
+        """Whether validate-only and alter are allowed, as far as the broker said."""
+        return self.rights is not None and "AlterConfigs" in self.rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visibility:
+    """What each broker in Metadata showed at the end of a wait.
+
+    Attributes:
+        visible: Ids of brokers that show everything that was expected.
+        lagging: Ids of brokers that answered but did not show it before the deadline.
+        unreachable: Id -> why, for brokers that could not be asked.
+    """
+
+    visible: tuple[int, ...]
+    lagging: tuple[int, ...]
+    unreachable: Mapping[int, str]
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every live broker showed it; unreachable ones are not live."""
+        return not self.lagging and bool(self.visible)
+
+
+class QuotaStore(Protocol):
+    """A Kafka cluster, as far as quotas go. Implemented by ``client.QuotaClient``."""
+
+    async def cluster(self) -> Cluster:
+        """Cluster id, live brokers and our rights, asked anew."""
+        ...
+
+    async def describe(self, wanted: Filter, *, node: int | None = None) -> State:
+        """One consistent snapshot of what a broker (or the given one) has; never partial."""
+        ...
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+    ) -> Mapping[Entity, Result]:
+        """Send alterations in chunks, one after the other; exactly one result per entity.
+
+        An entity stands at most once in ``alterations``. Never raises for what happened to an entity
+        once the first byte of a chunk may have left: that is ``UNKNOWN`` in the results.
+        """
+        ...
+
+    async def wait_visible(self, expected: Sequence[Alteration], *, timeout: float) -> Visibility:
+        """Poll every live broker with exact filters until each shows all of ``expected``, or the deadline."""
+        ...
+
+
+class Inventory(Protocol):
+    """Where the records of what we own are kept, for one cluster at a time."""
+
+    async def load(self, cluster_id: str) -> Owned:
+        """All records of this cluster; empty if there are none yet.
+
+        Raises:
+            InventoryError: The records exist but cannot be read; never an empty answer instead.
+        """
+        ...
+
+    async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
+        """Apply changes to the records atomically and durably before returning."""
+        ...
+
+    async def overrides(self, cluster_id: str) -> tuple[Override, ...]:
+        """Overrides of this cluster, expired ones included until they are dropped."""
+        ...
+
+
+class AuditLog(Protocol):
+    """Append-only record of every apply."""
+
+    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+        """Write entries durably, in order."""
+        ...
+
+
+class Clock(Protocol):
+    """Time as an argument."""
+
+    def now(self) -> float:
+        """Seconds since the epoch, UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...

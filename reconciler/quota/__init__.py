@@ -1,0 +1,1 @@
+"""What a quota is: values and laws. Pure: no I/O, no clock, no log, standard library only."""

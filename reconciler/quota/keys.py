@@ -1,0 +1,127 @@
+"""Quota keys: one table with unit, kind of number, carrier and bounds, and the rules for a value.
+
+Sources: org.apache.kafka.server.config.QuotaConfig (4.3) for names and types,
+ClientQuotaControlManager.validateQuotaKeyValue (3.5 to 4.4) for the rules.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+
+EPSILON: Final = 1e-6
+"""How far from a whole number Kafka lets an integral key be (ClientQuotaControlManager, 3.5+)."""
+
+LONG_MAX: Final = 9_223_372_036_854_775_807
+"""Long.MAX_VALUE. As a float64 it is 2^63, which is what the broker compares with and stores."""
+
+INT_MAX: Final = 2_147_483_647
+
+
+class Key(StrEnum):
+    """The five keys that a manifest may declare, as Kafka spells them, in column order."""
+
+    PRODUCER_BYTE_RATE = "producer_byte_rate"
+    CONSUMER_BYTE_RATE = "consumer_byte_rate"
+    REQUEST_PERCENTAGE = "request_percentage"
+    CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+    CONNECTION_CREATION_RATE = "connection_creation_rate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What one key means and may hold.
+
+    Attributes:
+        key: Kafka's name.
+        field: Its name in a manifest.
+        unit: For people; every limit is per broker but the mutation rate (per active controller).
+        whole: Only whole numbers (Kafka's LONG and INT).
+        maximum: Largest legal value, as the float64 that the broker compares with; None = no bound.
+        on_ip: Carried by ip entities only; otherwise by user and client-id entities only.
+        slip: Values below this are most likely a slip of the unit; guards refuse them. 0 = no such bound.
+        is_bytes: Shown with binary prefixes.
+    """
+
+    key: Key
+    field: str
+    unit: str
+    whole: bool
+    maximum: float | None
+    on_ip: bool
+    slip: float
+    is_bytes: bool
+
+
+COLUMNS: Final[tuple[Key, ...]] = tuple(Key)
+"""Column order of :data:`reconciler.quota.state.Limits`."""
+
+RULES: Final[dict[Key, Rule]] = {
+    rule.key: rule
+    for rule in (
+        Rule(key=Key.PRODUCER_BYTE_RATE, field="producerByteRate", unit="bytes/s per broker",
+             whole=True, maximum=float(LONG_MAX), on_ip=False, slip=1024, is_bytes=True),
+        Rule(key=Key.CONSUMER_BYTE_RATE, field="consumerByteRate", unit="bytes/s per broker",
+             whole=True, maximum=float(LONG_MAX), on_ip=False, slip=1024, is_bytes=True),
+        Rule(key=Key.REQUEST_PERCENTAGE, field="requestPercentage", unit="% of one thread per broker",
+             whole=False, maximum=None, on_ip=False, slip=1, is_bytes=False),
+        Rule(key=Key.CONTROLLER_MUTATION_RATE, field="controllerMutationRate",
+             unit="partition mutations/s at the active controller",
+             whole=False, maximum=None, on_ip=False, slip=0, is_bytes=False),
+        Rule(key=Key.CONNECTION_CREATION_RATE, field="connectionCreationRate", unit="connections/s per broker",
+             whole=True, maximum=float(INT_MAX), on_ip=True, slip=1, is_bytes=False),
+    )
+}  # fmt: skip
+FIELDS: Final[dict[str, Key]] = {rule.field: rule.key for rule in RULES.values()}
+
+
+def check_value(key: Key, value: float) -> float:
+    """The value as the float64 that Kafka will store.
+
+    Raises:
+        QuotaValueError: NaN, an infinity, zero or less, a fraction of an integral key, above the broker's
+            maximum, or an integer that float64 cannot hold exactly. 9223372036854775807 is the one
+            exception: it means 2^63, the broker's maximum.
+    """
+    rule = RULES[key]
+    number = float(value) if not isinstance(value, int) or abs(value) < 2**1023 else math.inf
+    if not math.isfinite(number):
+        raise QuotaValueError(f"{rule.field} must be a finite number")
+    if number <= 0:
+        raise QuotaValueError(f"{rule.field} must be greater than 0; leave it out for no limit")
+    if rule.whole and not number.is_integer():
+        raise QuotaValueError(f"{rule.field} must be a whole number ({rule.unit})")
+    if rule.maximum is not None and number > rule.maximum:
+        raise QuotaValueError(
+            f"{rule.field} is above the broker's maximum of {_spell(rule.maximum)}"
+        )
+    if isinstance(value, int) and int(number) != value and value != LONG_MAX:
+        raise QuotaValueError(
+            f"{rule.field}: {value} has no exact float64; the nearest is {int(number)}"
+        )
+    return number
+
+
+def same_value(key: Key, one: float | None, other: float | None) -> bool:
+    """Whether two values of a key mean the same limit; ``None`` is "not set".
+
+    Exact on float64, but a value of an integral key within 1e-6 of a whole number is that number:
+    Kafka accepts and stores 1000000.0000005 and enforces 1000000.
+    """
+    if one == other or one is None or other is None:
+        return one == other
+    if not RULES[key].whole or not (math.isfinite(one) and math.isfinite(other)):
+        return False
+    return whole_if_near(one) == whole_if_near(other)
+
+
+def whole_if_near(value: float) -> float:
+    """The nearest whole number if it is within Kafka's epsilon, else the value itself."""
+    nearest = float(round(value))
+    return nearest if abs(value - nearest) <= EPSILON else value
+
+
+def _spell(value: float) -> str:
+    return str(LONG_MAX if value == float(LONG_MAX) else int(value))

@@ -1,0 +1,96 @@
+"""What a cluster has: an immutable map (entity, key) -> value, with everything foreign kept beside it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.keys import COLUMNS, Key
+
+Limits: TypeAlias = tuple[float | None, float | None, float | None, float | None, float | None]
+"""One value per key in the order of :data:`~reconciler.quota.keys.COLUMNS`, ``None`` = not set.
+
+An exact tuple of atoms, so that equal limits compare at C speed and the collector leaves them alone.
+"""
+
+NO_LIMITS: Final[Limits] = (None, None, None, None, None)
+
+ForeignValues: TypeAlias = tuple[tuple[str, float], ...]
+"""``(key, value)`` of keys that we do not know, sorted by key."""
+
+ForeignEntity: TypeAlias = tuple[tuple[tuple[str, str | None], ...], ForeignValues]
+"""An entity with a type that we do not know, and its values; both sorted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything a describe answered; never a partial answer.
+
+    Attributes:
+        limits: Known entities with their known keys. Not to be changed by anyone.
+        foreign_values: Unknown keys of known entities: read, kept, shown, never touched.
+        foreign_entities: Entities of unknown types (for example ``client-id-prefix``), sorted.
+    """
+
+    limits: Mapping[Entity, Limits] = field(default_factory=dict[Entity, Limits])
+    foreign_values: Mapping[Entity, ForeignValues] = field(
+        default_factory=dict[Entity, ForeignValues]
+    )
+    foreign_entities: tuple[ForeignEntity, ...] = ()
+
+    def value(self, subject: Entity, key: Key) -> float | None:
+        """The value of one pair, ``None`` if it is not set."""
+        return self.limits.get(subject, NO_LIMITS)[COLUMNS.index(key)]
+
+    def entities(self) -> list[Entity]:
+        """All known entities, sorted by level and name."""
+        return sorted(self.limits, key=sort_key)
+
+    def pairs(self) -> Iterator[tuple[Entity, Key, float]]:
+        """Every pair that is set, sorted by entity, then by column."""
+        for subject in self.entities():
+            for key, value in zip(COLUMNS, self.limits[subject], strict=True):
+                if value is not None:
+                    yield subject, key, value
+
+    def with_values(self, values: Iterable[tuple[Entity, Key, float | None]]) -> "State":
+        """A new state with some pairs set (a number) or removed (``None``), in the order given.
+
+        An entity whose last value goes disappears, as it does in Kafka.
+        """
+        limits = dict(self.limits)
+        for subject, key, value in values:
+            changed = replaced(limits.get(subject, NO_LIMITS), key, value)
+            if changed == NO_LIMITS and subject not in self.foreign_values:
+                _ = limits.pop(subject, None)
+            else:
+                limits[subject] = changed
+        return State(
+            limits=limits,
+            foreign_values=self.foreign_values,
+            foreign_entities=self.foreign_entities,
+        )
+
+
+def limits_of(values: Mapping[Key, float]) -> Limits:
+    """The columns of a mapping."""
+    return (
+        values.get(Key.PRODUCER_BYTE_RATE),
+        values.get(Key.CONSUMER_BYTE_RATE),
+        values.get(Key.REQUEST_PERCENTAGE),
+        values.get(Key.CONTROLLER_MUTATION_RATE),
+        values.get(Key.CONNECTION_CREATION_RATE),
+    )
+
+
+def replaced(limits: Limits, key: Key, value: float | None) -> Limits:
+    """The limits with one column changed."""
+    return limits_of(
+        {other: old for other, old in set_values(limits) if other is not key}
+        | ({} if value is None else {key: value})
+    )
+
+
+def set_values(limits: Limits) -> Iterator[tuple[Key, float]]:
+    """``(key, value)`` of each column that is set, in column order."""
+    return ((key, value) for key, value in zip(COLUMNS, limits, strict=True) if value is not None)
