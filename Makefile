@@ -1,0 +1,65 @@
+# One line each; every target works by hand and in CI. Start with `make demo` or `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+BROKER ?= sandbox
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test unit integration check fmt generate coverage bench mutants clean
+
+help:  ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+env: $(STAMP)  ## the virtual environment with everything but the benchmark peers
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -d $(VENV) || { echo "making $(VENV) with $$($(PYTHON) -V)"; $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable .
+	@touch $@
+
+demo: env  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py --broker $(BROKER)
+
+test: env unit integration  ## everything, real brokers included (needs Java 17 and Maven)
+
+unit: env  ## what needs neither network nor Java
+	@mkdir -p build
+	$(BIN)/python -m pytest -q -m 'not integration' --junitxml=build/unit.xml
+
+integration: env  ## real Kafka brokers, real tools
+	@mkdir -p build
+	$(BIN)/python -m pytest -q -m integration --junitxml=build/integration.xml
+
+check: env  ## format, lint, types, floors, generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/python -m reconciler.manifest.schema --check
+
+fmt: env  ## write what the formatter and the safe fixes would
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+generate: env  ## file schemas and the manifest reference from crds/
+	$(BIN)/python -m reconciler.manifest.schema --write
+
+coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run --branch --source=reconciler/quota,reconciler/wire -m pytest -q -p no:randomly tests/quota tests/wire
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --include='reconciler/quota/*,reconciler/wire/*' --fail-under=100
+
+bench: env  ## the table of docs/benchmarks.md, measured here and now
+	@$(BIN)/pip install --quiet --disable-pip-version-check --group bench
+	$(BIN)/python -m tests.bench
+
+mutants: env  ## plants faults in the core and shows that the tests see each
+	$(BIN)/python -m tests.mutants
+
+clean:  ## everything that can be made again
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
