@@ -1,0 +1,103 @@
+"""`python -m tests.servers.kafka 4.3.1`: a cluster in the foreground, for the demo and by hand.
+
+One JSON line on stdout says how to reach it; it stops on SIGTERM, Ctrl-C or when stdin closes.
+"""
+
+import argparse
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tests.servers import jars
+from tests.servers.kafka import KafkaCluster
+from tests.servers.node import ServerFailed
+from tests.servers.properties import Listener
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    found = argparse.ArgumentParser(prog="python -m tests.servers.kafka", description=__doc__)
+    found.add_argument("version", choices=jars.VERSIONS)
+    found.add_argument("--nodes", type=int, choices=(1, 3), default=1)
+    found.add_argument("--acls", action="store_true", help="planner and applier rights only")
+    found.add_argument(
+        "--listener",
+        action="append",
+        choices=[listener.value for listener in Listener],
+        help="may be given several times (default: PLAINTEXT)",
+    )
+    found.add_argument("--heap", type=int, metavar="MIB", help="heap of each node")
+    found.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one more server property, for example quota.window.num=2",
+    )
+    return found
+
+
+def announcement(cluster: KafkaCluster) -> dict[str, object]:
+    """What the JSON line says: where the brokers are and what a client needs for each listener."""
+    return {
+        "version": cluster.version,
+        "clusterId": cluster.cluster_id,
+        "bootstrap": cluster.bootstrap(cluster.listeners[0]),
+        "listeners": {
+            listener.value: cluster.client_properties(listener) for listener in cluster.listeners
+        },
+        "folder": str(cluster.folder),
+        "pids": {str(number): cluster.pid(number) for number in cluster.numbers},
+    }
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[selectors.BaseSelector]:
+    """A selector that becomes ready at SIGTERM, at Ctrl-C, or when stdin says something or closes."""
+    bell, rope = socket.socketpair()
+    bell.setblocking(False)
+    before = signal.set_wakeup_fd(bell.fileno())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)  # the wakeup descriptor carries the news
+    with bell, rope, selectors.DefaultSelector() as waiting:
+        waiting.register(rope, selectors.EVENT_READ)
+        waiting.register(sys.stdin.fileno(), selectors.EVENT_READ)
+        try:
+            yield waiting
+        finally:
+            signal.set_wakeup_fd(before)
+
+
+def wait_for_the_end(waiting: selectors.BaseSelector) -> None:
+    """Returns at a signal or at the end of stdin; what is typed is ignored."""
+    while True:
+        for ready, _ in waiting.select():
+            if ready.fileobj != sys.stdin.fileno() or not os.read(sys.stdin.fileno(), 4096):
+                return
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the cluster; 0 after a wished end, 1 with a sentence on stderr otherwise."""
+    chosen = parser().parse_args(arguments)
+    cluster = KafkaCluster(
+        chosen.version,
+        nodes=chosen.nodes,
+        listeners=chosen.listener or (Listener.PLAINTEXT,),
+        acls=chosen.acls,
+        extra=dict(pair.split("=", 1) for pair in chosen.property),
+        heap_megabytes=chosen.heap,
+    )
+    try:
+        with asked_to_stop() as waiting, cluster:
+            sys.stdout.write(json.dumps(announcement(cluster)) + "\n")
+            sys.stdout.flush()
+            wait_for_the_end(waiting)
+    except (jars.ServersUnavailable, ServerFailed) as failure:
+        sys.stderr.write(f"{failure}\n")
+        return 1
+    return 0

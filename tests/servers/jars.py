@@ -1,0 +1,197 @@
+"""Where Kafka's jars come from: Maven artifacts, resolved once into a cache outside the tree.
+
+The cache folder of a version is named after the text of its pom, so a changed pin is a new folder.
+It is filled beside itself and renamed, under a file lock: a broken download or a second test run
+at the same time leaves no half-filled folder.
+"""
+
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+VERSIONS = ("3.4.1", "3.9.1", "4.0.1", "4.3.1", "4.4.0")
+NEWEST = VERSIONS[-1]
+DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+SLF4J = "1.7.36"
+MAVEN_SECONDS = 600
+
+# 4.4.0's pom names kafka-tools-api, which was never published at that version.
+EXCLUDED = {"4.4.0": ("kafka-tools-api",)}
+
+EXCLUSION = """
+      <exclusion><groupId>org.apache.kafka</groupId><artifactId>{artifact}</artifactId></exclusion>"""
+POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>io.kafka-quotas.tests</groupId><artifactId>kafka-{version}</artifactId>
+  <version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
+      <version>{version}</version>
+      <exclusions>{exclusions}
+      </exclusions>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>{slf4j}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+
+class ServersUnavailable(Exception):
+    """Real servers cannot be started here; the message says what to install."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jars:
+    """The jars of one Kafka version."""
+
+    version: str
+    folder: Path
+
+    @property
+    def classpath(self) -> str:
+        """All jars in a fixed order, which a class-data archive insists on."""
+        return os.pathsep.join(str(jar) for jar in sorted(self.folder.glob("*.jar")))
+
+
+def pom(version: str) -> str:
+    """The pom that pins one version, one of `VERSIONS`."""
+    if version not in VERSIONS:
+        raise ValueError(f"Kafka {version} is not one of {', '.join(VERSIONS)}")
+    exclusions = "".join(
+        EXCLUSION.format(artifact=artifact) for artifact in EXCLUDED.get(version, ())
+    )
+    return POM.format(version=version, exclusions=exclusions, slf4j=SLF4J)
+
+
+def cache_root() -> Path:
+    """`KQUOTA_CACHE`, else `kafka-quota-reconciler` under the user's cache folder."""
+    chosen = os.environ.get("KQUOTA_CACHE")
+    if chosen:
+        return Path(chosen)
+    shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(shared) / "kafka-quota-reconciler"
+
+
+def digest(*texts: str) -> str:
+    """A short name for a content, for cache folders."""
+    whole = hashlib.sha256()
+    for text in texts:
+        whole.update(len(text).to_bytes(8, "big") + text.encode())
+    return whole.hexdigest()[:16]
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds `path` as a lock file against other processes on this machine."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def cached(name: str, fill: Callable[[Path], None]) -> Path:
+    """The folder `name` of the cache; on first use `fill` gets an empty folder that becomes it."""
+    target = cache_root() / name
+    if target.is_dir():
+        return target
+    with locked(target.with_name(target.name + ".lock")):
+        if target.is_dir():
+            return target
+        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
+            fill(draft)
+            draft.chmod(0o755)
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def program(name: str, package: str) -> str:
+    """The path of a program.
+
+    Raises:
+        ServersUnavailable: it is not installed; the message names the `package` to install.
+    """
+    home = os.environ.get("JAVA_HOME") if name in {"java", "javac"} else None
+    found = shutil.which(name, path=str(Path(home) / "bin")) if home else None
+    found = found or shutil.which(name)
+    if found is None:
+        raise ServersUnavailable(f"`{name}` was not found: install {package}.")
+    return found
+
+
+def java() -> str:
+    """The path of `java`."""
+    return program("java", "a Java runtime, version 17 or newer (for example openjdk-17-jdk)")
+
+
+def javac() -> str:
+    """The path of `javac`."""
+    return program("javac", "a Java development kit, 17 or newer (for example openjdk-17-jdk)")
+
+
+@functools.cache
+def java_identity() -> str:
+    """What `java -version` says: part of the name of everything that depends on the JVM.
+
+    Raises:
+        ServersUnavailable: there is no Java, it does not run, or it is older than 17.
+    """
+    answer = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False)
+    said = answer.stderr.strip()
+    number = said.partition('"')[2].partition('"')[0]
+    major = number.partition(".")[0].partition("-")[0]
+    if answer.returncode != 0 or not major.isdigit() or int(major) < 17:
+        raise ServersUnavailable(
+            f"`java -version` says {said.splitlines()[:1]}: install Java 17 or newer, "
+            "or point JAVA_HOME at one."
+        )
+    return said
+
+
+def resolve(version: str) -> Jars:
+    """The jars of `version`, downloaded on first use (about 45 MB, some seconds).
+
+    Raises:
+        ServersUnavailable: Java or Maven is missing, or Maven could not download.
+    """
+    text = pom(version)
+    java_identity()
+    name = f"kafka-{version}-{digest(text, DEPENDENCY_PLUGIN)}"
+    return Jars(version=version, folder=cached(name, lambda folder: _download(text, folder)))
+
+
+def _download(text: str, folder: Path) -> None:
+    (folder / "pom.xml").write_text(text, encoding="utf-8")
+    maven = program("mvn", "Maven 3.8 or newer (for example the package `maven`)")
+    command = [
+        maven, "-B", "-q", "-f", str(folder / "pom.xml"),
+        f"{DEPENDENCY_PLUGIN}:copy-dependencies",
+        "-DincludeScope=runtime", f"-DoutputDirectory={folder}",
+    ]  # fmt: skip
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=MAVEN_SECONDS
+        )
+    except subprocess.TimeoutExpired as late:
+        raise ServersUnavailable(
+            f"Maven did not finish within {MAVEN_SECONDS} s: check that it can reach a repository."
+        ) from late
+    if answer.returncode != 0 or not any(folder.glob("kafka-clients-*.jar")):
+        said = next((line for line in answer.stdout.splitlines() if "ERROR" in line), "no reason")
+        raise ServersUnavailable(
+            f"Maven could not download Kafka's jars: check that it can reach a repository. {said}"
+        )

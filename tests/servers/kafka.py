@@ -1,0 +1,358 @@
+"""Real Kafka clusters of one or three combined KRaft nodes on loopback.
+
+`KafkaCluster` is a context manager; inside, nodes can be paused, killed and started again. Nothing
+outlives the test run (`processes`), and every cluster's data is thrown away with it.
+`python -m tests.servers.kafka 4.3.1` runs one in the foreground (`foreground`).
+"""
+
+import base64
+import contextlib
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Self
+
+from tests.servers import certs, jars, ping, tokens, tools
+from tests.servers.node import QUICK_JVM, Jvm, Node, ServerFailed
+from tests.servers.ports import free_ports
+from tests.servers.processes import ScratchFolder
+from tests.servers.properties import (
+    CALLBACK_KEY,
+    USERS,
+    Listener,
+    NodePorts,
+    NodeSettings,
+    TlsFiles,
+    login,
+)
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 10.0  # a lone node stops in 1.3-2.5 s; the last of three, without quorum, never
+PACE_SECONDS = 0.05
+START_ATTEMPTS = 3  # ports are chosen before they are bound: somebody may be quicker
+HEAP_MEGABYTES = {1: 384, 3: 256}
+
+# The rights the documentation asks for, and nothing else.
+GRANTS = (
+    ping.Grant(principal="User:planner", operation="DescribeConfigs"),
+    ping.Grant(principal="User:planner", operation="Describe"),
+    ping.Grant(principal="User:applier", operation="AlterConfigs"),
+    ping.Grant(principal="User:applier", operation="Describe"),
+)
+
+
+class KafkaCluster:
+    """A cluster between `__enter__` and `__exit__`. Nodes are numbered from 1."""
+
+    def __init__(
+        self,
+        version: str,
+        *,
+        nodes: int = 1,
+        listeners: Iterable[Listener | str] = (Listener.PLAINTEXT,),
+        users: Mapping[str, str] = USERS,
+        acls: bool = False,
+        grants: Iterable[ping.Grant] = GRANTS,
+        extra: Mapping[str, str] | None = None,
+        heap_megabytes: int | None = None,
+        callback: tools.JavaSource | None = None,
+        advertised: Mapping[int, Mapping[Listener, int]] | None = None,
+        jvm: Iterable[str] | None = None,
+    ) -> None:
+        """Chooses everything; starts nothing.
+
+        Args:
+            version: One of `jars.VERSIONS`.
+            nodes: 1, or 3 with a quorum of three.
+            listeners: What clients may use; see `Listener`.
+            users: Name -> password, for PLAIN and (from 3.5) SCRAM. `admin` is a super user.
+            acls: Switches the authorizer on; ANONYMOUS (the plaintext listener) is a super user.
+            grants: With `acls`, what else is allowed.
+            extra: More server properties, for every node.
+            heap_megabytes: Per node; 768 or more for 100,000 entities.
+            callback: A Java class to be `client.quota.callback.class`.
+            advertised: Node -> listener -> port that clients are told, for proxies in front.
+            jvm: JVM flags in place of those that share the class-data archive.
+        """
+        self.version = version
+        self.numbers = tuple(range(1, nodes + 1))
+        self.listeners = tuple(Listener(name) for name in listeners)
+        self.users = users
+        self.grants = tuple(grants) if acls else ()
+        self.acls = acls
+        self.extra = dict(extra or {})
+        self.heap_megabytes = heap_megabytes or HEAP_MEGABYTES.get(nodes, 256)
+        self.callback = callback
+        self.advertised = advertised or {}
+        self.cluster_id = random_cluster_id()
+        self.authority: certs.Authority | None = None
+        self.issuer: tokens.Issuer | None = None
+        self._flags = None if jvm is None else tuple(jvm)
+        self._scratch: ScratchFolder | None = None
+        self._nodes: dict[int, Node] = {}
+
+    # ---- life -------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Formats and starts all nodes; returns when every one answers and knows the others."""
+        for attempt in range(1, START_ATTEMPTS + 1):
+            try:
+                self._start_all()
+            except ServerFailed as failure:
+                self.__exit__()
+                if attempt == START_ATTEMPTS or "Address already in use" not in str(failure):
+                    raise
+            except BaseException:
+                self.__exit__()
+                raise
+            else:
+                break
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kills what runs: the data is thrown away, so nothing needs a polite end."""
+        for node in self._nodes.values():
+            if node.child is not None:
+                node.child.kill()
+        if self.issuer is not None:
+            self.issuer.stop()
+        if self._scratch is not None:
+            self._scratch.remove()
+        self._nodes, self._scratch, self.issuer, self.authority = {}, None, None, None
+
+    def _start_all(self) -> None:
+        jvm = self._jvm()
+        self._scratch = ScratchFolder.make(f"kafka-{self.version}-")
+        if any(listener.encrypted for listener in self.listeners):
+            self.authority = certs.Authority.make(self.folder / "certificates")
+        if Listener.OAUTHBEARER in self.listeners:
+            self.issuer = tokens.Issuer.start(self.folder / "tokens", self.users)
+            jvm = Jvm(
+                classpath=jvm.classpath,
+                heap_megabytes=jvm.heap_megabytes,
+                flags=(*jvm.flags, *self.issuer.jvm_flags()),
+            )
+        self._nodes = {
+            settings.node: Node(settings, folder=self.folder, jvm=jvm)
+            for settings in self._settings()
+        }
+        self._format()
+        for node in self._nodes.values():
+            node.launch()
+        self.wait_ready()
+        nodes = self._nodes.values()
+        self._wait(lambda: all(node.knows(self.numbers) for node in nodes), "know one another")
+        if self.grants:
+            ping.create_acls(self._nodes[1].settings.ports.internal, self.grants)
+            self._wait(lambda: all(node.enforces(self.grants) for node in nodes), "show the ACLs")
+
+    def _jvm(self) -> Jvm:
+        classpath = jars.resolve(self.version).classpath
+        if self.callback is not None:
+            classpath += f":{tools.compile_jar(self.version, self.callback)}"
+            self.extra.setdefault(CALLBACK_KEY, self.callback.class_name)
+        flags = share(class_data(self.version)) if self._flags is None else self._flags
+        return Jvm(classpath=classpath, heap_megabytes=self.heap_megabytes, flags=flags)
+
+    def _format(self) -> None:
+        running = [node.format(self.cluster_id) for node in self._nodes.values()]
+        for child in running:
+            if not child.ended_within(READY_SECONDS):
+                child.kill()
+            if child.process.returncode != 0:
+                raise ServerFailed(f"kafka-storage format failed:\n{child.log_text()}")
+
+    # ---- what tests ask ---------------------------------------------------------------------
+
+    @property
+    def folder(self) -> Path:
+        """A folder for files that live as long as the cluster."""
+        if self._scratch is None:
+            raise ServerFailed("the cluster is not started")
+        return self._scratch.path
+
+    def bootstrap(self, listener: Listener | str = Listener.PLAINTEXT) -> str:
+        """The bootstrap servers of a client listener, as clients are meant to reach them."""
+        chosen = Listener(listener)
+        return ",".join(f"127.0.0.1:{node.shown(chosen)}" for node in self._nodes.values())
+
+    def port(self, node: int = 1, listener: Listener | str = Listener.PLAINTEXT) -> int:
+        """The port the node itself listens on, also when it advertises another."""
+        return self._nodes[node].settings.ports.clients[Listener(listener)]
+
+    def pid(self, node: int = 1) -> int:
+        """The process id of a node."""
+        return self._nodes[node].process.pid
+
+    def log(self, node: int = 1) -> str:
+        """All that a node has printed, over all its starts."""
+        return self._nodes[node].process.log_text()
+
+    def running(self, node: int = 1) -> bool:
+        """Whether the node's process exists (also while paused)."""
+        return self._nodes[node].running
+
+    def active_controller(self, *, seconds: float = READY_SECONDS) -> int:
+        """The node that leads the metadata quorum; waits for an election to end."""
+        leaders: list[int] = []
+
+        def elected() -> bool:
+            leaders[:] = [node.number for node in self._nodes.values() if node.leads()]
+            return len(leaders) == 1
+
+        self._wait(elected, "elect a controller", seconds=seconds)
+        return leaders[0]
+
+    def client_properties(
+        self,
+        listener: Listener | str = Listener.PLAINTEXT,
+        *,
+        user: str = "admin",
+        mechanism: str = "PLAIN",
+    ) -> dict[str, str]:
+        """Java properties of a client, bootstrap servers included."""
+        chosen = Listener(listener)
+        found = {"bootstrap.servers": self.bootstrap(chosen), "security.protocol": chosen.protocol}
+        if chosen.encrypted and self.authority is not None:
+            found |= {
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(self.authority.certificate_file),
+            }
+        if chosen.passwords:
+            found |= {
+                "sasl.mechanism": mechanism,
+                "sasl.jaas.config": login(mechanism, user, self.users[user]),
+            }
+        if chosen is Listener.OAUTHBEARER and self.issuer is not None:
+            found |= self.issuer.client_properties(user)
+        return found
+
+    # ---- what tests do ----------------------------------------------------------------------
+
+    def pause(self, node: int) -> None:
+        """SIGSTOP: the node keeps its connections and answers nobody."""
+        self._nodes[node].process.signal(signal.SIGSTOP)
+
+    def resume(self, node: int) -> None:
+        """SIGCONT."""
+        self._nodes[node].process.signal(signal.SIGCONT)
+
+    def kill(self, node: int) -> None:
+        """SIGKILL, as a power cut would; returns when the process is gone."""
+        self._nodes[node].process.kill()
+
+    def terminate(self, node: int, *, grace_seconds: float = STOP_SECONDS) -> None:
+        """SIGTERM: a controlled shutdown of one node; SIGKILL after the grace."""
+        self._nodes[node].terminate(grace_seconds)
+
+    def start(self, node: int, *, wait: bool = True) -> None:
+        """Starts a dead node again on its ports and data; `wait`: until it answers."""
+        self._nodes[node].launch()
+        if wait:
+            self.wait_ready(node)
+
+    def wait_ready(self, *nodes: int) -> None:
+        """Returns when the given nodes (all, if none is given) answer on every client port."""
+        chosen = [self._nodes[number] for number in nodes or self.numbers]
+        tls = None if self.authority is None else self.authority.client_context()
+        self._wait(lambda: all(node.answers(tls) for node in chosen), "answer")
+
+    def stop(self, *, grace_seconds: float = STOP_SECONDS) -> None:
+        """Stops all nodes together and politely; SIGKILL after the grace."""
+        children = [node.child for node in self._nodes.values() if node.child is not None]
+        for child in children:
+            child.signal(signal.SIGCONT)
+            child.signal(signal.SIGTERM)
+        deadline = time.monotonic() + grace_seconds
+        for child in children:
+            if not child.ended_within(max(0.0, deadline - time.monotonic())):
+                child.kill()
+
+    # ---- inside -----------------------------------------------------------------------------
+
+    def _settings(self) -> list[NodeSettings]:
+        each = 2 + len(self.listeners)
+        free = iter(free_ports(each * len(self.numbers)))
+        ports = {
+            number: NodePorts(
+                controller=next(free),
+                internal=next(free),
+                clients={listener: next(free) for listener in self.listeners},
+                advertised=self.advertised.get(number, {}),
+            )
+            for number in self.numbers
+        }
+        return [
+            NodeSettings(
+                version=self.version,
+                node=number,
+                ports=ports[number],
+                voters={other: ports[other].controller for other in self.numbers},
+                data=self.folder / f"data-{number}",
+                users=self.users,
+                acls=self.acls,
+                tls=self._tls_files(number),
+                tokens=None if self.issuer is None else self.issuer.rules,
+                extra=self.extra,
+            )
+            for number in self.numbers
+        ]
+
+    def _tls_files(self, number: int) -> TlsFiles | None:
+        if self.authority is None:
+            return None
+        identity = self.authority.server(f"node-{number}")
+        return TlsFiles(keystore=identity.bundle, truststore=self.authority.certificate_file)
+
+    def _wait(
+        self, claim: Callable[[], bool], verb: str, *, seconds: float = READY_SECONDS
+    ) -> None:
+        """Polls `claim`; ends early when a node ends that was running."""
+        deadline = time.monotonic() + seconds
+        watched = [node.process for node in self._nodes.values() if node.running]
+        while True:
+            with contextlib.suppress(OSError, ping.CallFailed):
+                if claim():
+                    return
+            ended = [child for child in watched if child.ended_within(PACE_SECONDS / len(watched))]
+            if ended or not watched or time.monotonic() > deadline:
+                logs = "\n".join(child.log_text()[-3000:] for child in ended or watched)
+                why = "a node ended" if ended else f"waited {seconds} s"
+                raise ServerFailed(f"the brokers did not {verb}: {why}\n{logs}")
+
+
+def class_data(version: str) -> Path:
+    """The class-data archive of a version on this JVM: about a second off every start.
+
+    Made on first use by running a broker once and stopping it politely.
+    """
+    found = jars.resolve(version)
+    name = f"classes-{version}-{jars.digest(found.classpath, jars.java_identity(), *QUICK_JVM)}"
+
+    def fill(folder: Path) -> None:
+        dump = f"-XX:ArchiveClassesAtExit={folder / 'archive.jsa'}"
+        with KafkaCluster(version, jvm=(dump,)) as cluster:
+            cluster.stop(grace_seconds=60)
+
+    return jars.cached(name, fill) / "archive.jsa"
+
+
+def share(archive: Path) -> tuple[str, ...]:
+    """JVM flags that use the archive; none where this JVM could not make one."""
+    return (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
+
+
+def random_cluster_id() -> str:
+    """A cluster id as Kafka makes them: url-safe base64 of a random UUID, no leading dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+if __name__ == "__main__":
+    from tests.servers.foreground import main
+
+    raise SystemExit(main())

@@ -1,0 +1,197 @@
+"""A few Kafka calls as raw bytes, so that the servers' own checks do not lean on our client.
+
+Only what readiness, the quorum's leader and the ACLs of a test cluster need; always one connection
+per call. Layouts are Kafka's message definitions at the versions named beside each call, which all
+supported brokers speak.
+"""
+
+import socket
+import ssl
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+LOOPBACK = "127.0.0.1"
+CALL_SECONDS = 5.0
+CLUSTER, LITERAL, ALLOW, ANY = 4, 3, 3, 1  # ResourceType, PatternType, AclPermissionType, all: ANY
+OPERATIONS = {"Alter": 7, "Describe": 8, "DescribeConfigs": 10, "AlterConfigs": 11}
+
+
+class CallFailed(Exception):
+    """A broker answered a raw call with an error code, or not as its layout says."""
+
+
+def short_string(text: str | None) -> bytes:
+    """A non-compact nullable string."""
+    if text is None:
+        return struct.pack(">h", -1)
+    raw = text.encode()
+    return struct.pack(">h", len(raw)) + raw
+
+
+def receive(connection: socket.socket, count: int) -> bytes:
+    """Exactly `count` bytes; ConnectionError when the peer closes before."""
+    parts = b""
+    while len(parts) < count:
+        part = connection.recv(count - len(parts))
+        if not part:
+            raise ConnectionError("the broker closed the connection")
+        parts += part
+    return parts
+
+
+@contextmanager
+def connected(
+    port: int, *, tls: ssl.SSLContext | None = None, seconds: float = CALL_SECONDS
+) -> Iterator[socket.socket]:
+    """A connection to a loopback port, over TLS when a context is given."""
+    with socket.create_connection((LOOPBACK, port), timeout=seconds) as plain:
+        if tls is None:
+            yield plain
+            return
+        with tls.wrap_socket(plain, server_hostname="localhost") as secured:
+            yield secured
+
+
+def exchange(
+    connection: socket.socket, key: int, version: int, body: bytes, *, flexible: bool = False
+) -> bytes:
+    """Sends one request and reads its answer: everything after the response header."""
+    header = struct.pack(">hhi", key, version, 7) + short_string("ping")
+    frame = header + (b"\0" if flexible else b"") + body
+    connection.sendall(struct.pack(">i", len(frame)) + frame)
+    (size,) = struct.unpack(">i", receive(connection, 4))
+    answer = receive(connection, size)
+    if struct.unpack_from(">i", answer) != (7,):
+        raise CallFailed("the broker answered with a foreign correlation id")
+    return answer[5:] if flexible else answer[4:]
+
+
+def call(
+    port: int,
+    key: int,
+    version: int,
+    body: bytes,
+    *,
+    flexible: bool = False,
+    tls: ssl.SSLContext | None = None,
+    seconds: float = CALL_SECONDS,
+) -> bytes:
+    """One request on a connection of its own: the answer's body."""
+    with connected(port, tls=tls, seconds=seconds) as connection:
+        return exchange(connection, key, version, body, flexible=flexible)
+
+
+def api_versions(
+    port: int, *, tls: ssl.SSLContext | None = None, seconds: float = CALL_SECONDS
+) -> dict[int, tuple[int, int]]:
+    """ApiVersions v0: api key -> (lowest, highest) version. Allowed before authentication."""
+    answer = call(port, 18, 0, b"", tls=tls, seconds=seconds)
+    error, count = struct.unpack_from(">hi", answer)
+    if error != 0:
+        raise CallFailed(f"ApiVersions failed with error {error}")
+    rows = struct.iter_unpack(">hhh", answer[6 : 6 + 6 * count])
+    return {key: (lowest, highest) for key, lowest, highest in rows}
+
+
+def answers(port: int, *, tls: ssl.SSLContext | None = None, seconds: float = 1.0) -> bool:
+    """Whether a broker answers ApiVersions at `port` now."""
+    try:
+        return bool(api_versions(port, tls=tls, seconds=seconds))
+    except (OSError, CallFailed, struct.error):
+        return False
+
+
+def broker_ports(port: int, *, seconds: float = CALL_SECONDS) -> dict[int, int]:
+    """Metadata v1 without topics: broker id -> advertised port, as this broker knows them."""
+    answer = call(port, 3, 1, struct.pack(">i", 0), seconds=seconds)
+    (count,) = struct.unpack_from(">i", answer)
+    place, known = 4, {}
+    for _ in range(count):
+        node, length = struct.unpack_from(">ih", answer, place)
+        place += 6 + length
+        (advertised, rack) = struct.unpack_from(">ih", answer, place)
+        place += 6 + max(rack, 0)
+        known[node] = advertised
+    return known
+
+
+def quorum_leader(port: int, *, seconds: float = 1.0) -> int | None:
+    """DescribeQuorum v0 at a controller listener: the leader's id, None if this is not the leader.
+
+    Only the active controller answers without NOT_LEADER_OR_FOLLOWER (KafkaRaftClient), at every
+    version; DescribeCluster at controllers exists from 3.7 only.
+    """
+    topic = b"__cluster_metadata"
+    one_partition = b"\x02" + struct.pack(">i", 0) + b"\0"
+    body = b"\x02" + bytes([len(topic) + 1]) + topic + one_partition + b"\0" + b"\0"
+    answer = call(port, 55, 0, body, flexible=True, seconds=seconds)
+    if struct.unpack_from(">h", answer) != (0,) or answer[2] < 2:
+        return None
+    place = answer.index(topic) + len(topic) + 1
+    _partition, error, leader = struct.unpack_from(">ihi", answer, place)
+    return leader if error == 0 and leader >= 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Allow `principal` one operation on the cluster resource, from any host."""
+
+    principal: str
+    operation: str
+
+    def __post_init__(self) -> None:
+        """Refuses operations without a code here."""
+        if self.operation not in OPERATIONS:
+            raise ValueError(f"{self.operation} is not one of {', '.join(OPERATIONS)}")
+
+
+def create_acls(port: int, grants: Sequence[Grant]) -> None:
+    """CreateAcls v1 on resource Cluster:kafka-cluster; the caller must be a super user."""
+    body = struct.pack(">i", len(grants))
+    for grant in grants:
+        body += struct.pack(">b", CLUSTER) + short_string("kafka-cluster")
+        body += struct.pack(">b", LITERAL) + short_string(grant.principal) + short_string("*")
+        body += struct.pack(">bb", OPERATIONS[grant.operation], ALLOW)
+    answer = call(port, 30, 1, body)
+    _throttle, count = struct.unpack_from(">ii", answer)
+    if count != len(grants):
+        raise CallFailed(f"CreateAcls answered {count} of {len(grants)} creations")
+    place = 8
+    for grant in grants:
+        error, length = struct.unpack_from(">hh", answer, place)
+        place += 4 + max(length, 0)
+        if error != 0:
+            raise CallFailed(f"CreateAcls refused {grant}: error {error}")
+
+
+def visible_grants(port: int, known: Iterable[str] = OPERATIONS) -> frozenset[Grant]:
+    """DescribeAcls v1: the cluster grants that this broker enforces now."""
+    names = {OPERATIONS[name]: name for name in known}
+    everyone = short_string(None) * 2
+    body = struct.pack(">b", CLUSTER) + short_string(None) + struct.pack(">b", ANY)
+    answer = call(port, 29, 1, body + everyone + struct.pack(">bb", ANY, ANY))
+    _throttle, error, length = struct.unpack_from(">ihh", answer)
+    if error != 0:
+        raise CallFailed(f"DescribeAcls failed with error {error}")
+    place = 8 + max(length, 0)
+    (resources,) = struct.unpack_from(">i", answer, place)
+    place += 4
+    found = set()
+    for _ in range(resources):
+        (length,) = struct.unpack_from(">h", answer, place + 1)
+        place += 3 + length + 1
+        (count,) = struct.unpack_from(">i", answer, place)
+        place += 4
+        for _ in range(count):
+            (length,) = struct.unpack_from(">h", answer, place)
+            principal = answer[place + 2 : place + 2 + length].decode()
+            place += 2 + length
+            (length,) = struct.unpack_from(">h", answer, place)
+            place += 2 + length
+            operation, _permission = struct.unpack_from(">bb", answer, place)
+            place += 2
+            if operation in names:
+                found.add(Grant(principal=principal, operation=names[operation]))
+    return frozenset(found)

@@ -1,0 +1,148 @@
+"""Java from Python: Kafka's own command-line tools, and small programs of ours against its jars.
+
+A program is one `.java` file, compiled once per Kafka version and source text (`jars.cached`). It is
+run once with arguments, or kept running as a `Conversation` that answers a line per question.
+"""
+
+import json
+import subprocess
+import threading
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tests.servers import jars
+from tests.servers.processes import Child, ScratchFolder
+
+TOOL_SECONDS = 120
+ANSWER_SECONDS = 60.0
+JAVA_FOLDER = Path(__file__).parent / "java"
+QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+
+# From 4.4 ConfigCommand lives in the tools module, whose jars are not complete on Maven Central.
+CONFIGS_OF = {"4.4.0": "4.3.1"}
+
+
+class JavaFailed(Exception):
+    """javac refused a program, or a running one ended or went silent; carries what Java said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaSource:
+    """One Java file with the class in it that matters (its full name)."""
+
+    path: Path
+    class_name: str
+
+
+def compile_jar(version: str, source: JavaSource) -> Path:
+    """A jar with the classes of `source`, compiled against the jars of `version`; cached.
+
+    A jar and not a folder: class-data archives accept nothing else on the class path.
+    """
+    text = source.path.read_text(encoding="utf-8")
+    found = jars.resolve(version)
+    identity = (text, found.folder.name, jars.java_identity())
+    name = f"{source.path.stem.lower()}-{version}-{jars.digest(*identity)}"
+
+    def fill(folder: Path) -> None:
+        with ScratchFolder.make("javac-") as classes:
+            command = [
+                jars.javac(), "--release", "17", "-nowarn", "-proc:none", "-cp", found.classpath,
+                "-d", str(classes), str(source.path),
+            ]  # fmt: skip
+            answer = subprocess.run(command, capture_output=True, text=True, check=False)
+            if answer.returncode != 0:
+                raise JavaFailed(f"javac refuses {source.path.name} on {version}:\n{answer.stderr}")
+            with zipfile.ZipFile(folder / "program.jar", "w") as packed:
+                for path in sorted(classes.rglob("*.class")):
+                    packed.write(path, path.relative_to(classes))
+
+    return jars.cached(name, fill) / "program.jar"
+
+
+def command(version: str, source: JavaSource, *arguments: str) -> list[str]:
+    """The command line that runs `source`."""
+    classpath = f"{jars.resolve(version).classpath}:{compile_jar(version, source)}"
+    return [jars.java(), *QUICK_JVM, QUIET, "-cp", classpath, source.class_name, *arguments]
+
+
+def java_program(
+    version: str, source_path: Path, class_name: str, *arguments: str, stdin: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Compiles (once) and runs a program to its end; never raises for its exit code."""
+    source = JavaSource(path=source_path, class_name=class_name)
+    return _run(command(version, source, *arguments), stdin)
+
+
+def kafka_configs(version: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """`kafka-configs` of a version with the given arguments; never raises for its exit code."""
+    classpath = jars.resolve(CONFIGS_OF.get(version, version)).classpath
+    tool = "kafka.admin.ConfigCommand"
+    return _run([jars.java(), *QUICK_JVM, QUIET, "-cp", classpath, tool, *arguments], "")
+
+
+def _run(words: Sequence[str], stdin: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        words, input=stdin, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS
+    )
+
+
+class Conversation:
+    """A Java program that stays: one JSON line in, one JSON line out. Safe from several threads."""
+
+    def __init__(self, version: str, source: JavaSource, *arguments: str) -> None:
+        """Starts the program; the first question waits for the JVM."""
+        self._scratch = ScratchFolder.make("conversation-")
+        self._lock = threading.Lock()
+        self._child = Child(
+            command(version, source, *arguments), log=self._scratch.path / "log", pipes=True
+        )
+
+    def ask(self, question: Mapping[str, object]) -> dict[str, object]:
+        """The program's answer.
+
+        Raises:
+            JavaFailed: the program ended, was silent for `ANSWER_SECONDS`, or answered
+                `{"failure": ...}`.
+        """
+        with self._lock:
+            line = self._exchange(json.dumps(question).encode() + b"\n")
+        if not line:
+            raise JavaFailed(f"the Java program ended:\n{self._child.log_text()[-4000:]}")
+        answer: dict[str, object] = json.loads(line)
+        if "failure" in answer:
+            raise JavaFailed(str(answer["failure"]))
+        return answer
+
+    def _exchange(self, line: bytes) -> bytes:
+        process = self._child.process
+        if process.stdin is None or process.stdout is None:
+            raise AssertionError("a conversation is started with pipes")
+        alarm = threading.Timer(ANSWER_SECONDS, process.kill)
+        alarm.start()
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+            return process.stdout.readline()
+        except BrokenPipeError:
+            return b""
+        finally:
+            alarm.cancel()
+            alarm.join()
+
+    def close(self) -> None:
+        """Ends the program."""
+        self._child.kill()
+        self._scratch.remove()
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the program."""
+        self.close()
