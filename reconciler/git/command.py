@@ -1,0 +1,140 @@
+"""Running ``git`` without surprises: environment, switches, deadlines, and failures in our words.
+
+What a repository or a shell can set must not change what we read or run a program on the way:
+
+- ``GIT_DIR``, ``GIT_INDEX_FILE`` and their kin (set inside hooks) are dropped, so that the directory decides;
+- hooks, the file-system monitor, pagers, prompts and lazy fetches are off;
+- pathspecs are literal, replace refs are ignored, no lock is taken.
+
+The user's own configuration stays readable: ``safe.directory`` is honoured by git from there only.
+"""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import GitError
+
+DEADLINE_SECONDS: Final = 60.0
+"""Longest time for one command; reading a tree of 100,000 files takes about one second."""
+
+_SWITCHES: Final = (
+    "--no-pager",
+    "--no-optional-locks",
+    "--no-replace-objects",
+    "--literal-pathspecs",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "submodule.recurse=false",
+)
+
+_KEPT: Final = frozenset(
+    {
+        "GIT_CEILING_DIRECTORIES",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_EXEC_PATH",
+    }
+)
+_KEPT_PREFIXES: Final = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
+
+_FORCED: Final = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+
+# What git says -> (our sentence, what to do). Looked up in order in git's standard error.
+_KNOWN: Final = (
+    (
+        "not a git repository",
+        "this is not inside a git repository",
+        "run it in a clone of the repository that holds the manifests",
+    ),
+    (
+        "dubious ownership",
+        "git refuses a repository that belongs to somebody else",
+        "allow it once: git config --global --add safe.directory DIRECTORY",
+    ),
+    (
+        "must be run in a work tree",
+        "this repository is bare and has no work tree",
+        "run it in a clone with files",
+    ),
+)
+
+
+def environment(outer: Mapping[str, str]) -> dict[str, str]:
+    """The variables for ``git``: the caller's own without those that redirect or run something."""
+    kept = {
+        name: value
+        for name, value in outer.items()
+        if not name.startswith("GIT_") or name in _KEPT or name.startswith(_KEPT_PREFIXES)
+    }
+    return kept | _FORCED
+
+
+def run(
+    directory: Path, arguments: Sequence[str], *, given: bytes = b"", answers: Sequence[int] = (0,)
+) -> tuple[int, bytes]:
+    """Exit code and standard output of one git command in a directory.
+
+    Args:
+        directory: Where to run.
+        arguments: Sub-command and its arguments; never a shell line.
+        given: Standard input.
+        answers: Exit codes that are answers; any other is an error.
+
+    Raises:
+        GitError: git is missing, took too long, or failed; with git's own last words.
+    """
+    command = ["git", *_SWITCHES, *arguments]
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, and a revision never starts with a dash
+            command,
+            cwd=directory,
+            env=environment(os.environ),
+            input=given,
+            capture_output=True,
+            check=False,
+            timeout=DEADLINE_SECONDS,
+        )
+    except FileNotFoundError as error:
+        if not directory.is_dir():
+            raise GitError(f"the directory {directory} does not exist") from error
+        raise GitError(
+            "the git command is not installed", hint="install git, or plan without --since"
+        ) from error
+    except NotADirectoryError as error:
+        raise GitError(f"{directory} is not a directory") from error
+    except subprocess.TimeoutExpired as error:
+        raise GitError(
+            f"git {arguments[0]} gave no answer within {DEADLINE_SECONDS:.0f} s",
+            hint="look for a stuck file system under the repository",
+        ) from error
+    if done.returncode not in answers:
+        raise _failure(directory, arguments[0], done.returncode, done.stderr)
+    return done.returncode, done.stdout
+
+
+def _failure(directory: Path, name: str, code: int, stderr: bytes) -> GitError:
+    said = stderr.decode("utf-8", "replace").strip()
+    for words, sentence, hint in _KNOWN:
+        if words in said:
+            return GitError(
+                f"{directory}: {sentence}", hint=hint.replace("DIRECTORY", str(directory))
+            )
+    last = said.splitlines()[-1] if said else f"it ended with code {code}"
+    return GitError(f"git {name} failed in {directory}: {last.removeprefix('fatal: ')}")

@@ -1,0 +1,265 @@
+"""A repository as we need it: where it is, which commit, what is ancestor of what, and files at a revision.
+
+``Repository`` answers about commits, ``Tree`` about the files of one commit. A tree is listed once and its
+blobs are read by one ``cat-file --batch``, so that 10,000 manifests cost two processes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from reconciler.errors import GitError
+from reconciler.git.command import run
+
+MAX_BLOB_BYTES: Final = 64 * 1024 * 1024
+"""Largest file read at a revision; a manifest of this size is a mistake."""
+
+MAX_LINK_HOPS: Final = 40
+"""Symbolic links followed for one file, as Linux does (ELOOP)."""
+
+_LINK: Final = "120000"
+_FILES: Final = frozenset({"100644", "100755", "100664"})
+_FETCH_HINT: Final = (
+    "this clone is shallow: fetch the history first (git fetch --unshallow; "
+    "for actions/checkout set fetch-depth: 0, for GitLab CI GIT_DEPTH: 0)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A clone with a work tree.
+
+    Attributes:
+        top: Its top directory, absolute.
+    """
+
+    top: Path
+
+    @classmethod
+    def around(cls, directory: Path) -> Self:
+        """The repository that a directory lies in.
+
+        Raises:
+            GitError: There is none, or git is missing.
+        """
+        _, answer = run(directory, ("rev-parse", "--show-toplevel"))
+        return cls(top=Path(answer.decode("utf-8", "surrogateescape").removesuffix("\n")))
+
+    def commit(self, revision: str = "HEAD") -> str:
+        """The full id of the commit that a revision names.
+
+        Raises:
+            GitError: The revision is unknown (the hint names fetch-depth in a shallow clone), names no
+                commit, or cannot be a revision at all.
+        """
+        if not revision or revision.startswith("-") or not revision.isprintable():
+            raise GitError(f"{revision!r} cannot be a git revision")
+        code, answer = run(
+            self.top,
+            ("rev-parse", "--quiet", "--verify", f"{revision}^{{commit}}"),
+            answers=(0, 1, 128),
+        )
+        if code != 0:
+            raise GitError(
+                f"git knows no commit {revision!r} in {self.top}",
+                hint=_FETCH_HINT
+                if self.is_shallow()
+                else "check the spelling, or fetch the branch or tag that has it",
+            )
+        return answer.decode("ascii").strip()
+
+    def has_commits(self) -> bool:
+        """Whether HEAD names a commit; a fresh ``git init`` has none."""
+        return (
+            run(
+                self.top, ("rev-parse", "--quiet", "--verify", "HEAD^{commit}"), answers=(0, 1, 128)
+            )[0]
+            == 0
+        )
+
+    def is_shallow(self) -> bool:
+        """Whether history was cut off when this was cloned."""
+        return run(self.top, ("rev-parse", "--is-shallow-repository"))[1].strip() == b"true"
+
+    def is_ancestor(self, older: str, newer: str = "HEAD") -> bool:
+        """Whether ``newer`` was made on top of ``older``; a commit is its own ancestor."""
+        code, _ = run(
+            self.top,
+            ("merge-base", "--is-ancestor", self.commit(older), self.commit(newer)),
+            answers=(0, 1),
+        )
+        return code == 0
+
+    def ancestor(self, revision: str, newer: str = "HEAD") -> str:
+        """The commit id of a revision that must lie behind ``newer``.
+
+        What is read at a revision counts as "declared before" only if our own files grew from it.
+
+        Raises:
+            GitError: It is unknown, or no ancestor; says fetch-depth where history was cut off.
+        """
+        commit = self.commit(revision)
+        if self.is_ancestor(commit, newer):
+            return commit
+        raise GitError(
+            f"{revision!r} ({commit[:12]}) is not an ancestor of {newer}",
+            hint=_FETCH_HINT
+            if self.is_shallow()
+            else f"give a commit that {newer} was made from, such as git merge-base {revision} {newer}",
+        )
+
+    def changed_paths(self, paths: Sequence[str] = ()) -> tuple[str, ...]:
+        """Paths that differ from HEAD (staged, unstaged or untracked), sorted; empty means clean.
+
+        Args:
+            paths: Look only at these files and directories, relative to the top; empty means all.
+        """
+        _, answer = run(
+            self.top,
+            (
+                "status",
+                "--porcelain=v1",
+                "-z",
+                "--untracked-files=all",
+                "--no-renames",
+                "--",
+                *paths,
+            ),
+        )
+        return tuple(sorted(_text(item[3:]) for item in answer.split(b"\0") if item))
+
+    def tree(self, revision: str = "HEAD") -> "Tree":
+        """All files of a commit, listed.
+
+        Raises:
+            GitError: The revision is unknown.
+        """
+        commit = self.commit(revision)
+        _, answer = run(self.top, ("ls-tree", "-r", "-z", "--full-tree", commit))
+        entries: dict[str, tuple[str, str]] = {}
+        for line in answer.split(b"\0"):
+            if line:
+                facts, _, path = line.partition(b"\t")
+                mode, _, oid = facts.decode("ascii").split(" ")
+                entries[_text(path)] = (mode, oid)
+        return Tree(top=self.top, commit=commit, entries=entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """The files of one commit.
+
+    Attributes:
+        top: Top directory of the repository.
+        commit: Full commit id.
+        entries: Path relative to the top -> (mode, object id). Not to be changed by anyone.
+    """
+
+    top: Path
+    commit: str
+    entries: dict[str, tuple[str, str]] = field(repr=False)
+
+    def has(self, path: str) -> bool:
+        """Whether a path is a file or a directory with files here."""
+        return bool(self.under((path,)))
+
+    def under(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """All file paths that are one of ``paths`` or lie below one, sorted; ``.`` or "" means all.
+
+        Symbolic links are listed (``read`` follows them), submodules are not files and are left out.
+        """
+        wanted = {path.removesuffix("/").removeprefix("./") for path in paths}
+        everything = bool(wanted & {"", "."})
+        return tuple(
+            sorted(
+                path
+                for path, (mode, _) in self.entries.items()
+                if (mode in _FILES or mode == _LINK)
+                and (everything or any(prefix in wanted for prefix in _prefixes(path)))
+            )
+        )
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Contents of files, by the path asked for; links are followed inside the tree.
+
+        Raises:
+            GitError: A path is no file of this commit, a link leaves the repository or goes round in
+                circles, a file is larger than ``MAX_BLOB_BYTES``, or git broke off.
+        """
+        contents: dict[str, bytes] = {}
+        pending = {path: path for path in paths}
+        for _ in range(MAX_LINK_HOPS):
+            blobs = self._blobs({where: self._oid(where) for where in pending.values()})
+            links = {
+                asked: where for asked, where in pending.items() if self.entries[where][0] == _LINK
+            }
+            contents |= {
+                asked: blobs[where] for asked, where in pending.items() if asked not in links
+            }
+            pending = {asked: _target(where, blobs[where]) for asked, where in links.items()}
+            if not pending:
+                return contents
+        raise GitError(f"the links at {min(pending)} go round in circles")
+
+    def _oid(self, path: str) -> str:
+        if path not in self.entries:
+            raise GitError(f"{path} is no file of commit {self.commit[:12]}")
+        return self.entries[path][1]
+
+    def _blobs(self, oids: dict[str, str]) -> dict[str, bytes]:
+        """One ``cat-file --batch``: a header line, the bytes, a line feed, in the order asked."""
+        order = sorted(oids)
+        if not order:
+            return {}
+        given = "".join(f"{oids[path]}\n" for path in order).encode("ascii")
+        _, answer = run(self.top, ("cat-file", "--batch"), given=given)
+        blobs: dict[str, bytes] = {}
+        at = 0
+        for path in order:
+            end = answer.find(b"\n", at)
+            header = answer[at:end].split(b" ") if end >= 0 else []
+            if len(header) != 3 or header[1] != b"blob":
+                raise GitError(
+                    f"{path} cannot be read at commit {self.commit[:12]}",
+                    hint="the clone misses objects; git fsck says which, git fetch brings them",
+                )
+            size = int(header[2])
+            if size > MAX_BLOB_BYTES:
+                raise GitError(f"{path} has {size} bytes; at most {MAX_BLOB_BYTES} are read")
+            blobs[path] = answer[end + 1 : end + 1 + size]
+            at = end + 1 + size + 1
+        return blobs
+
+
+def _prefixes(path: str) -> Iterable[str]:
+    """The path itself and every directory above it."""
+    yield path
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _target(link: str, content: bytes) -> str:
+    """Where a link points, as a path from the top.
+
+    Raises:
+        GitError: It points outside the repository.
+    """
+    target = _text(content)
+    steps = [] if target.startswith("/") else link.split("/")[:-1]
+    outside = target.startswith("/")
+    for step in target.split("/"):
+        if step == ".." and not steps:
+            outside = True
+        elif step == "..":
+            _ = steps.pop()
+        elif step not in {"", "."}:
+            steps.append(step)
+    if outside:
+        raise GitError(f"{link} is a link to {target!r}, which is outside the repository")
+    return "/".join(steps)
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")

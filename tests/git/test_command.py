@@ -1,0 +1,54 @@
+"""What may and may not reach git from outside."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import GitError
+from reconciler.git.command import environment, run
+
+
+def test_variables_that_redirect_git_are_dropped_and_the_rest_is_kept():
+    made = environment(
+        {
+            "PATH": "/bin",
+            "HOME": "/home/me",
+            "GIT_DIR": "/elsewhere",
+            "GIT_INDEX_FILE": "/elsewhere/index",
+            "GIT_EXTERNAL_DIFF": "rm",
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "safe.directory",
+            "GIT_CONFIG_VALUE_0": "*",
+            "GIT_TERMINAL_PROMPT": "1",
+        }
+    )
+    assert not {"GIT_DIR", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF"} & made.keys()
+    assert made["PATH"] == "/bin"
+    assert made["HOME"] == "/home/me"
+    assert made["GIT_CONFIG_KEY_0"] == "safe.directory"
+    assert made["GIT_TERMINAL_PROMPT"] == "0"
+
+
+def test_a_directory_outside_any_repository_is_said_in_words(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(GitError, match="not inside a git repository") as caught:
+        run(tmp_path, ("rev-parse", "--show-toplevel"))
+    assert "clone" in caught.value.hint
+
+
+def test_a_missing_git_command_is_said_with_what_to_do(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(GitError, match="git command is not installed") as caught:
+        run(tmp_path, ("status",))
+    assert "install git" in caught.value.hint
+
+
+def test_a_missing_directory_is_not_mistaken_for_a_missing_git(tmp_path: Path):
+    with pytest.raises(GitError, match="does not exist"):
+        run(tmp_path / "gone", ("status",))
+
+
+def test_a_failure_carries_gits_own_last_words(tmp_path: Path):
+    run(tmp_path, ("init", "--quiet"))
+    with pytest.raises(GitError, match=r"git cat-file failed in .*: Not a valid object name"):
+        run(tmp_path, ("cat-file", "-t", "0" * 39 + "x"))

@@ -1,0 +1,213 @@
+"""Commits, ancestry and files at a revision, on real repositories made for each test."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import GitError
+from reconciler.git.repository import Repository
+
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+def git(directory: Path, *arguments: str) -> str:
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=directory,
+        env=outer | IDENTITY,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+def commit(directory: Path, files: dict[str, str], message: str = "change") -> str:
+    for path, text in files.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_text(text)
+    git(directory, "add", "-A")
+    git(directory, "commit", "--quiet", "--allow-empty", "-m", message)
+    return git(directory, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    top = tmp_path / "clone"
+    top.mkdir()
+    git(top, "init", "--quiet", "-b", "main")
+    return top
+
+
+def test_the_top_is_found_from_a_directory_below(clone: Path):
+    commit(clone, {"a/b/c.yaml": "x"})
+    assert Repository.around(clone / "a" / "b").top == clone.resolve()
+
+
+def test_variables_of_a_surrounding_hook_do_not_redirect_us(
+    clone: Path, tmp_path: Path, monkeypatch
+):
+    commit(clone, {"a.yaml": "x"})
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert Repository.around(clone).top == clone.resolve()
+
+
+def test_a_fresh_repository_has_no_commits(clone: Path):
+    repository = Repository.around(clone)
+    assert not repository.has_commits()
+    commit(clone, {"a": "1"})
+    assert repository.has_commits()
+
+
+def test_a_revision_resolves_to_the_full_commit_id(clone: Path):
+    made = commit(clone, {"a": "1"})
+    git(clone, "tag", "-a", "v1", "-m", "one")
+    repository = Repository.around(clone)
+    assert repository.commit() == repository.commit("v1") == repository.commit(made[:8]) == made
+
+
+@pytest.mark.parametrize("revision", ["--output=x", "", "a\nb", "a\x00b", "-"])
+def test_what_cannot_be_a_revision_never_reaches_git(clone: Path, revision: str):
+    commit(clone, {"a": "1"})
+    with pytest.raises(GitError, match="cannot be a git revision"):
+        Repository.around(clone).commit(revision)
+
+
+def test_an_unknown_revision_is_an_error_with_what_to_do(clone: Path):
+    commit(clone, {"a": "1"})
+    with pytest.raises(GitError, match="no commit 'nowhere'") as caught:
+        Repository.around(clone).commit("nowhere")
+    assert "spelling" in caught.value.hint
+
+
+def test_ancestry_is_checked_both_ways(clone: Path):
+    first = commit(clone, {"a": "1"})
+    second = commit(clone, {"a": "2"})
+    repository = Repository.around(clone)
+    assert repository.is_ancestor(first, second)
+    assert not repository.is_ancestor(second, first)
+    assert repository.ancestor("HEAD~1") == first
+    assert repository.ancestor("HEAD") == second
+
+
+def test_a_sibling_branch_is_no_ancestor(clone: Path):
+    commit(clone, {"a": "1"})
+    git(clone, "checkout", "--quiet", "-b", "other")
+    commit(clone, {"a": "2"})
+    git(clone, "checkout", "--quiet", "main")
+    commit(clone, {"a": "3"})
+    with pytest.raises(GitError, match=r"'other' .* is not an ancestor of HEAD") as caught:
+        Repository.around(clone).ancestor("other")
+    assert "merge-base" in caught.value.hint
+
+
+def test_a_shallow_clone_names_fetch_depth(clone: Path, tmp_path: Path):
+    first = commit(clone, {"a": "1"})
+    commit(clone, {"a": "2"})
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{clone}", "shallow")
+    repository = Repository.around(tmp_path / "shallow")
+    assert repository.is_shallow()
+    with pytest.raises(GitError) as caught:
+        repository.ancestor(first)
+    assert "fetch-depth: 0" in caught.value.hint
+
+
+def test_changed_paths_are_staged_unstaged_and_untracked_ones(clone: Path):
+    commit(clone, {"a": "1", "b": "1", "q/ü x.yaml": "1", "other/z": "1"})
+    repository = Repository.around(clone)
+    assert repository.changed_paths() == ()
+    (clone / "a").write_text("2")
+    (clone / "q/ü x.yaml").write_text("2")
+    (clone / "new").write_text("2")
+    (clone / "other/z").write_text("2")
+    git(clone, "add", "a")
+    git(clone, "mv", "b", "c")
+    assert repository.changed_paths() == ("a", "b", "c", "new", "other/z", "q/ü x.yaml")
+    assert repository.changed_paths(["q", "a"]) == ("a", "q/ü x.yaml")
+
+
+def test_files_are_listed_and_read_at_a_revision_not_from_disk(clone: Path):
+    first = commit(
+        clone, {"q/a.yaml": "one", "q/deep/b.yml": "two\n", "kquota.yaml": "p", "qq": ""}
+    )
+    commit(clone, {"q/a.yaml": "changed"})
+    (clone / "q/a.yaml").write_text("dirty")
+    tree = Repository.around(clone).tree(first)
+    assert tree.commit == first
+    assert tree.under(["q"]) == ("q/a.yaml", "q/deep/b.yml")
+    assert tree.under(["."]) == ("kquota.yaml", "q/a.yaml", "q/deep/b.yml", "qq")
+    assert tree.under(["./q/deep/"]) == ("q/deep/b.yml",)
+    assert tree.has("q/deep")
+    assert not tree.has("nothing")
+    assert tree.read(["q/a.yaml", "q/deep/b.yml", "qq"]) == {
+        "q/a.yaml": b"one",
+        "q/deep/b.yml": b"two\n",
+        "qq": b"",
+    }
+    assert tree.read([]) == {}
+
+
+def test_equal_contents_under_two_names_are_both_read(clone: Path):
+    commit(clone, {"a": "same", "b": "same"})
+    assert Repository.around(clone).tree().read(["a", "b"]) == {"a": b"same", "b": b"same"}
+
+
+def test_names_with_line_breaks_and_foreign_bytes_survive(clone: Path):
+    name = "q/a\nb\t`|.yaml"
+    commit(clone, {name: "x"})
+    assert Repository.around(clone).tree().read([name]) == {name: b"x"}
+
+
+def test_a_path_that_is_not_there_is_an_error(clone: Path):
+    commit(clone, {"a": "1"})
+    with pytest.raises(GitError, match="gone is no file of commit"):
+        Repository.around(clone).tree().read(["gone"])
+
+
+def test_links_are_followed_inside_the_tree(clone: Path):
+    (clone / "q/sub").mkdir(parents=True)
+    (clone / "q/sub/link").symlink_to("../../real")
+    (clone / "twice").symlink_to("q/sub/link")
+    commit(clone, {"real": "text"})
+    assert Repository.around(clone).tree().read(["q/sub/link", "twice"]) == {
+        "q/sub/link": b"text",
+        "twice": b"text",
+    }
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../outside", "q/../../up"])
+def test_a_link_out_of_the_repository_is_refused(clone: Path, target: str):
+    (clone / "link").symlink_to(target)
+    commit(clone, {"a": "1"})
+    with pytest.raises(GitError, match="outside the repository"):
+        Repository.around(clone).tree().read(["link"])
+
+
+def test_a_circle_of_links_ends(clone: Path):
+    (clone / "one").symlink_to("two")
+    (clone / "two").symlink_to("one")
+    commit(clone, {"a": "1"})
+    with pytest.raises(GitError, match="round in circles"):
+        Repository.around(clone).tree().read(["one"])
+
+
+def test_a_hook_and_a_monitor_of_the_repository_are_never_run(clone: Path, tmp_path: Path):
+    commit(clone, {"a": "1"})
+    marker = tmp_path / "ran"
+    script = tmp_path / "script"
+    script.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    script.chmod(0o755)
+    git(clone, "config", "core.fsmonitor", str(script))
+    git(clone, "config", "core.hooksPath", str(tmp_path))
+    Repository.around(clone).changed_paths()
+    assert not marker.exists()
