@@ -1,0 +1,156 @@
+"""The one place where a foreign name becomes text. For terminals, Markdown cells, CSV and workflow commands.
+
+A Kafka principal may hold anything: pipes, back-ticks, ``@team``, line breaks, ANSI colours, right-to-left
+marks, ``::set-output``. Everything that we print goes through one of these functions, so that a name can
+never forge a line, a cell, a colour, a mention or a command of a CI runner. JSON needs none of them:
+``json.dumps`` with ``ensure_ascii`` escapes by itself and keeps the name as it is.
+
+``quoted`` is the common first step. A plain name stands for itself; any other is put between double
+quotes with escapes, so that the default (``<default>``), the literal name ``"<default>"`` and the empty
+name ``""`` look different and ``read_entity`` can read back what ``entity_text`` wrote.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts, parts
+
+DEFAULT_TEXT: Final = "<default>"
+"""How the default is written, as Kafka's own tools do."""
+
+# Letters of right-to-left scripts and Arabic numbers reorder what stands beside them, so that
+# "10 -> 20" could be read as "20 -> 10"; they are escaped like control characters.
+_REORDERING: Final = frozenset({"R", "AL", "AN"})
+
+# A name of these characters only, which begins with none of "<"quote, stands for itself.
+_NEEDS_QUOTES: Final = re.compile(r'[",\\]|^<|^\s|\s$|^$')
+
+# A line that begins with "::" is a command to GitHub's runner; "##[" and "##vso[" are commands anywhere.
+_ADDRESS: Final = re.compile(r"[0-9A-Fa-f:.%]+")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
+_PART: Final = re.compile(
+    r'(?P<type>[a-z-]+)=(?:(?P<default><default>)|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^",]+))(?:,|$)',
+    re.DOTALL,
+)
+
+
+def _is_harmless(character: str) -> bool:
+    return character.isprintable() and unicodedata.bidirectional(character) not in _REORDERING
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def escaped(text: str) -> str:
+    r"""Text on one line: what cannot be seen or reorders its line becomes ``\uXXXX``; nothing is quoted."""
+    if text.isascii() and text.isprintable():
+        safe = text
+    else:
+        safe = "".join(c if _is_harmless(c) else _escaped(c) for c in text)
+        if safe and unicodedata.combining(safe[0]):
+            safe = _escaped(safe[0]) + safe[1:]
+    return _without_commands(safe)
+
+
+def _without_commands(text: str) -> str:
+    if "##" in text:
+        text = text.replace("##", "#\\u0023")
+    if text.lstrip().startswith("::") and not _ADDRESS.fullmatch(text):
+        text = text.replace("::", ":\\u003a", 1)
+    return text
+
+
+def quoted(name: str) -> str:
+    """A name for a terminal: itself if it is plain, else between double quotes with escapes."""
+    safe = escaped(name.replace("\\", "\\\\")) if "\\" in name else escaped(name)
+    if safe == name and not _NEEDS_QUOTES.search(name):
+        return name
+    return '"' + safe.replace('"', '\\"') + '"'
+
+
+def entity_text(subject: Entity) -> str:
+    """An entity as ``user=alice,client-id=<default>``; every odd name is quoted."""
+    return ",".join(
+        f"{kind}={DEFAULT_TEXT if name is None else quoted(name)}" for kind, name in parts(subject)
+    )
+
+
+def parts_text(named: tuple[tuple[str, str | None], ...]) -> str:
+    """The same for entities of types that we do not know."""
+    return ",".join(
+        f"{escaped(kind)}={DEFAULT_TEXT if name is None else quoted(name)}" for kind, name in named
+    )
+
+
+def read_entity(text: str) -> Entity:
+    """The entity that :func:`entity_text` wrote, or that a person typed in that form.
+
+    Raises:
+        QuotaValueError: The text is no such list, or the combination is illegal.
+    """
+    at, named = 0, list[tuple[str, str | None]]()
+    while at < len(text) or not named:
+        match = _PART.match(text, at)
+        if match is None or (match.end() == len(text) and text.endswith(",")):
+            raise QuotaValueError(
+                f"{escaped(text[at:] or text)!r} is no entity; write it as user=alice,client-id=<default>"
+                f" with the types {', '.join(ENTITY_TYPES)}; quote names that hold a comma or a quote"
+            )
+        at = match.end()
+        if match["default"] is not None:
+            named.append((match["type"], None))
+        elif match["quoted"] is not None:
+            named.append((match["type"], _ESCAPE.sub(_unescaped, match["quoted"])))
+        else:
+            named.append((match["type"], match["plain"]))
+    return from_parts(named)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
+    if code is None:
+        return match[3]
+    try:
+        return chr(int(code, 16))
+    except ValueError as error:
+        raise QuotaValueError(f"\\U{code} is no character") from error
+
+
+def markdown(text: str) -> str:
+    """Text as inline code for Markdown, also inside a table cell: no markup, mention, link or HTML works.
+
+    A code span does it for nearly all names. Back-ticks, pipes and backslashes need care that differs
+    between renderers (GFM unescapes a pipe even in code), so those become ``<code>`` with entities.
+    """
+    safe = escaped(text)
+    if not safe or any(c in safe for c in "`|\\") or safe != safe.strip():
+        return f"<code>{html(safe)}</code>"
+    return f"`{safe}`"
+
+
+def html(text: str) -> str:
+    """Text for HTML and Markdown alike: every ASCII character that is no letter or digit is an entity."""
+    return "".join(
+        c if c.isalnum() or c == " " or ord(c) > 126 else f"&#{ord(c)};" for c in escaped(text)
+    )
+
+
+def csv_field(text: str) -> str:
+    """Text for a spreadsheet: what it would take for a formula gets an apostrophe in front."""
+    safe = escaped(text)
+    return f"'{safe}" if safe[:1] in {"=", "+", "-", "@", "|", "%"} else safe
+
+
+def command_text(text: str) -> str:
+    """The message of a GitHub workflow command (``::error::message``); line breaks stay line breaks."""
+    lines = (escaped(line) for line in text.split("\n"))
+    return "%0A".join(line.replace("%", "%25") for line in lines)
+
+
+def command_property(text: str) -> str:
+    """A property of a GitHub workflow command (``::error file=path,line=1::``)."""
+    return command_text(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,165 @@
+"""Nothing in a name can forge a line, a cell, a colour, a mention or a command."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.render import names
+
+NASTY = [
+    "",
+    "<default>",
+    " leading",
+    "trailing ",
+    "CN=alice,O=Acme, Inc.",
+    'quo"te',
+    "back\\slash",
+    "pipe|pipe",
+    "tick`tick``",
+    "@team",
+    "<script>alert(1)</script>",
+    "line\nbreak\r\n",
+    "\x1b[31mred\x1b[0m",
+    "::set-output name=x::y",
+    "##[set-output name=x]y",
+    "##vso[task.setvariable]y",
+    "\u202eevil",
+    "\u2066iso\u2069",
+    "שלום",
+    "مرحبا",
+    "\u0301combining",
+    "zero\u200bwidth",
+    "nbsp\u00a0",
+    "\ud800lone",
+    "*bold* _it_ [a](b) #12",
+    "=1+1",
+    "ünïcode/日本:x=y",
+    "😀",
+]
+SLOTS = st.one_of(st.sampled_from(NASTY), st.text(max_size=8), st.just(DEFAULT))
+ENTITIES = st.one_of(
+    st.builds(lambda u: entity(user=u), SLOTS),
+    st.builds(lambda c: entity(client_id=c), SLOTS),
+    st.builds(lambda u, c: entity(user=u, client_id=c), SLOTS, SLOTS),
+    st.builds(lambda i: entity(ip=i), SLOTS),
+)
+
+
+def is_one_calm_line(text: str) -> bool:
+    return text.isprintable() and not any(
+        unicodedata.bidirectional(c) in {"R", "AL", "AN"} for c in text
+    )
+
+
+@given(ENTITIES)
+def test_an_entity_reads_back_from_its_text(subject):
+    assert names.read_entity(names.entity_text(subject)) == subject
+
+
+@given(ENTITIES, ENTITIES)
+def test_two_entities_never_look_the_same(one, other):
+    assert (names.entity_text(one) == names.entity_text(other)) == (one == other)
+
+
+@given(st.one_of(st.sampled_from(NASTY), st.text()))
+def test_every_text_is_one_line_without_control_or_reordering_characters(name):
+    for write in (
+        names.escaped,
+        names.quoted,
+        names.markdown,
+        names.html,
+        names.csv_field,
+        names.command_property,
+    ):
+        assert is_one_calm_line(write(name)), write
+
+
+@given(st.one_of(st.sampled_from(NASTY), st.text()))
+def test_no_name_can_start_a_command_of_a_ci_runner(name):
+    for write in (names.escaped, names.quoted, names.markdown, names.csv_field):
+        text = write(name).strip()
+        assert "##[" not in text
+        assert "##vso[" not in text
+        assert not text.startswith("::") or names._ADDRESS.fullmatch(text)
+
+
+@given(st.one_of(st.sampled_from(NASTY), st.text(alphabet="`|\\@<>*_[]()#&; a")))
+def test_markdown_is_one_code_span_or_one_code_element_that_holds_only_entities(name):
+    text = names.markdown(name)
+    span = re.fullmatch(r"`([^`|\\]+)`", text)
+    element = re.fullmatch(r"<code>((?:[^\W_]| |&#\d+;|[^\x00-\x7f])*)</code>", text)
+    assert span or element
+
+
+def test_plain_names_stand_for_themselves():
+    assert (
+        names.entity_text(entity(user="alice", client_id="check out"))
+        == "user=alice,client-id=check out"
+    )
+    assert names.entity_text(entity(ip="::1")) == "ip=::1"
+    assert names.markdown("user=alice") == "`user=alice`"
+
+
+def test_default_the_literal_name_and_the_empty_name_differ():
+    assert names.entity_text(entity(user=DEFAULT)) == "user=<default>"
+    assert names.entity_text(entity(user="<default>")) == 'user="<default>"'
+    assert names.entity_text(entity(user="")) == 'user=""'
+
+
+def test_an_x509_name_is_quoted_because_it_holds_commas():
+    assert names.entity_text(entity(user="CN=a,O=b")) == 'user="CN=a,O=b"'
+
+
+def test_colours_and_reordering_marks_are_shown_as_escapes():
+    assert names.quoted("\x1b[31m") == '"\\u001b[31m"'
+    assert names.quoted("\u202ea") == '"\\u202ea"'
+
+
+def test_what_a_person_types_is_read():
+    assert names.read_entity("user=User:x=y") == entity(user="User:x=y")
+    assert names.read_entity('client-id=<default>,user="a,b"') == entity(
+        user="a,b", client_id=DEFAULT
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "user",
+        "user=",
+        "user=a,",
+        "user=a,b",
+        "users=a",
+        'user="a',
+        "user=a,user=b",
+        "user=a,ip=b",
+        "=",
+        ",",
+    ],
+)
+def test_what_is_no_entity_is_refused(text):
+    with pytest.raises(QuotaValueError):
+        names.read_entity(text)
+
+
+def test_foreign_entities_are_escaped_too():
+    assert names.parts_text((("client-id-prefix", "a\nb"), ("x", None))) == (
+        'client-id-prefix="a\\u000ab",x=<default>'
+    )
+
+
+def test_a_spreadsheet_sees_no_formula():
+    assert names.csv_field("=1+1") == "'=1+1"
+    assert names.csv_field("@x") == "'@x"
+    assert names.csv_field("plain") == "plain"
+
+
+def test_workflow_commands_keep_their_line_breaks_and_escape_the_rest():
+    assert names.command_text("50%\nof: a,b") == "50%25%0Aof: a,b"
+    assert names.command_property("a:b,c%") == "a%3Ab%2Cc%25"
