@@ -64,7 +64,7 @@ def asked_to_stop() -> Iterator[selectors.BaseSelector]:
     before = signal.set_wakeup_fd(bell.fileno())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the wakeup descriptor carries the news
-    with bell, rope, selectors.DefaultSelector() as waiting:
+    with bell, rope, selectors.SelectSelector() as waiting:
         waiting.register(rope, selectors.EVENT_READ)
         waiting.register(sys.stdin.fileno(), selectors.EVENT_READ)
         try:

@@ -323,6 +323,9 @@ class KafkaCluster:
                 raise ServerFailed(f"the brokers did not {verb}: {why}\n{logs}")
 
 
+StartKafka = Callable[..., KafkaCluster]  # the fixture `kafka`: version and options -> cluster
+
+
 def class_data(version: str) -> Path:
     """The class-data archive of a version on this JVM: about a second off every start.
 

@@ -18,7 +18,6 @@ from tests.servers.processes import Child, ScratchFolder
 
 TOOL_SECONDS = 120
 ANSWER_SECONDS = 60.0
-JAVA_FOLDER = Path(__file__).parent / "java"
 QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
