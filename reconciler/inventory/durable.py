@@ -1,0 +1,76 @@
+"""Files that survive a crash: written beside, synced, renamed into place, directory synced; private to their owner."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import InventoryError
+
+PRIVATE: Final = 0o600
+"""Records name users and clients; nobody else needs to read them."""
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put ``content`` at ``path`` so that any crash leaves the old file or the new one, whole.
+
+    A link is followed, so that the file it points to is replaced and the link stays.
+
+    Raises:
+        InventoryError: The directory is missing or not writable, or the disk is full.
+    """
+    target = path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), PRIVATE)
+            _ = file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _ = beside.replace(target)
+        sync_directory(target.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise _cannot_write(path, error) from error
+
+
+def append(path: Path, content: bytes) -> None:
+    """Add ``content`` at the end of a file and sync it; a new file is private.
+
+    Raises:
+        InventoryError: The file cannot be written.
+    """
+    try:
+        fresh = not path.exists()
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        with os.fdopen(handle, "wb", buffering=0) as file:
+            written = 0
+            while written < len(content):
+                written += file.write(content[written:]) or 0
+            os.fsync(file.fileno())
+        if fresh:
+            sync_directory(path.resolve().parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def sync_directory(directory: Path) -> None:
+    """Make names in a directory durable; a rename is not, until its directory is synced."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _cannot_write(path: Path, error: OSError) -> InventoryError:
+    return InventoryError(
+        f"{path} cannot be written: {error.strerror or error}",
+        hint="check that its directory exists, is writable, and has room",
+    )
