@@ -17,6 +17,8 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   │   └── TlsError
     │   ├── AuthenticationError          the broker refused who we are: final
     │   ├── UnsupportedVersion           no version of an API that both sides know
+    │   │   └── ControllerAway           a forwarded API is missing while no controller answers
+    │   ├── EncodeError                  a request cannot be written: our own fault, nothing was sent
     │   ├── ProtocolError                the peer broke the protocol
     │   │   ├── DecodeError
     │   │   └── FrameTooLarge
@@ -147,6 +149,16 @@ class AuthenticationError(ClientError):
 
 class UnsupportedVersion(ClientError):
     """The broker offers no version of an API that we speak."""
+
+
+class ControllerAway(UnsupportedVersion):
+    """A KRaft broker offers no version of an API that it forwards: its controller is away for now."""
+
+    retriable = True
+
+
+class EncodeError(ClientError):
+    """A request cannot be written in the version agreed on; our own fault, and nothing was sent."""
 
 
 class ProtocolError(ClientError):

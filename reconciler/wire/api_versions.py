@@ -1,0 +1,221 @@
+"""ApiVersions (key 18), versions 0 to 5: which APIs the broker offers, and what kind of broker it is.
+
+A broker that does not know the version asked for answers in the layout of version 0 with error 35 and,
+since Kafka 2.4, the range of ApiVersions itself (KIP-511); ``decode_response`` reads that shape in any
+version. Features are tagged fields (KIP-584).
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import DecodeError, EncodeError
+from reconciler.wire.apis import API_VERSIONS
+from reconciler.wire.error_codes import UNSUPPORTED_VERSION
+from reconciler.wire.primitives import Reader, Writer
+
+_SUPPORTED_FEATURES: Final = 0
+_FINALIZED_EPOCH: Final = 1
+_FINALIZED_FEATURES: Final = 2
+_ZK_MIGRATION_READY: Final = 3
+
+UNKNOWN_EPOCH: Final = -1
+UNKNOWN_NODE: Final = -1
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What ``ApiVersionsRequest.isValid`` accepts; anything else is answered with error 42."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Who asks (version 3 and later), and which node it means to reach (version 5 and later, KIP-1242).
+
+    Attributes:
+        software_name: Letters, digits, ``-`` and ``.``; "" only below version 3.
+        software_version: The same; a local part such as ``1.0+abc`` would be refused by the broker.
+        cluster_id: Expected cluster, together with ``node_id``; None asks for no check.
+        node_id: Expected node, -1 for no check.
+    """
+
+    software_name: str = ""
+    software_version: str = ""
+    cluster_id: str | None = None
+    node_id: int = UNKNOWN_NODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRange:
+    """One API of the broker with its lowest and highest version, both inclusive."""
+
+    api_key: int
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One feature with its lowest and highest level, both inclusive."""
+
+    name: str
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What the broker offers.
+
+    Attributes:
+        features: Levels that this broker could run with.
+        finalized: Levels that the cluster runs with; ``metadata.version`` among them means KRaft.
+        finalized_epoch: -1 if unknown.
+    """
+
+    error_code: int
+    apis: tuple[ApiRange, ...]
+    throttle_time_ms: int = 0
+    features: tuple[Feature, ...] = ()
+    finalized_epoch: int = UNKNOWN_EPOCH
+    finalized: tuple[Feature, ...] = ()
+    zk_migration_ready: bool = False
+
+
+def is_valid_software(text: str) -> bool:
+    """True if brokers accept ``text`` as the name or version of a client's software."""
+    return _SOFTWARE.fullmatch(text) is not None
+
+
+def encode_request(version: int, request: Request) -> bytes:
+    """The body of a request.
+
+    Raises:
+        EncodeError: if the software's name or version is one that brokers refuse.
+    """
+    writer = Writer(flexible=API_VERSIONS.is_flexible(version))
+    if version >= 3:
+        for text in (request.software_name, request.software_version):
+            if not is_valid_software(text):
+                raise EncodeError(f"brokers refuse {text!a} as a client software name or version")
+            writer.string(text)
+    if version >= 5:
+        writer.nullable_string(request.cluster_id)
+        writer.int32(request.node_id)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_request(version: int, body: bytes) -> Request:
+    """The request in ``body``; its texts are not judged, that is the broker's part."""
+    reader = Reader(body, flexible=API_VERSIONS.is_flexible(version))
+    request = Request(
+        software_name=reader.string() if version >= 3 else "",
+        software_version=reader.string() if version >= 3 else "",
+        cluster_id=reader.nullable_string() if version >= 5 else None,
+        node_id=reader.int32() if version >= 5 else UNKNOWN_NODE,
+    )
+    reader.skip_tags()
+    reader.end()
+    return request
+
+
+def encode_response(version: int, response: Response) -> bytes:
+    """The body of an answer; an answer with error 35 has the layout of version 0 in every version.
+
+    Features that start at level 0 are left out below version 4, as brokers do: older clients would
+    refuse the whole answer (KAFKA-17011).
+    """
+    layout = 0 if response.error_code == UNSUPPORTED_VERSION else version
+    writer = Writer(flexible=API_VERSIONS.is_flexible(layout))
+
+    def write_range(api: ApiRange) -> None:
+        writer.int16(api.api_key)
+        writer.int16(api.lowest)
+        writer.int16(api.highest)
+        writer.tags()
+
+    writer.int16(response.error_code)
+    writer.array(response.apis, write_range)
+    if layout >= 1:
+        writer.int32(response.throttle_time_ms)
+    writer.tags(_feature_tags(version, response))
+    return writer.to_bytes()
+
+
+def decode_response(version: int, body: bytes) -> Response:
+    """The answer in ``body``; the refusal in the layout of version 0 is understood in every version."""
+    refused = body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
+    layout = 0 if refused else version
+    reader = Reader(body, flexible=API_VERSIONS.is_flexible(layout))
+
+    def read_range() -> ApiRange:
+        api = ApiRange(api_key=reader.int16(), lowest=reader.int16(), highest=reader.int16())
+        reader.skip_tags()
+        return api
+
+    error_code = reader.int16()
+    apis = reader.array(read_range, least_size=6)
+    throttle_time_ms = reader.int32() if layout >= 1 else 0
+    tags = reader.tags()
+    reader.end()
+    return Response(
+        error_code=error_code,
+        apis=apis,
+        throttle_time_ms=throttle_time_ms,
+        features=_read_features(tags.get(_SUPPORTED_FEATURES, b"\x01"), highest_first=False),
+        finalized_epoch=_read_epoch(tags.get(_FINALIZED_EPOCH)),
+        finalized=_read_features(tags.get(_FINALIZED_FEATURES, b"\x01"), highest_first=True),
+        zk_migration_ready=tags.get(_ZK_MIGRATION_READY, b"\x00") != b"\x00",
+    )
+
+
+def _feature_tags(version: int, response: Response) -> dict[int, bytes]:
+    """Tagged fields of the answer; Kafka leaves out what has its default."""
+    tags: dict[int, bytes] = {}
+    features = tuple(it for it in response.features if version >= 4 or it.lowest > 0)
+    if features:
+        tags[_SUPPORTED_FEATURES] = _write_features(features, highest_first=False)
+    if response.finalized_epoch != UNKNOWN_EPOCH:
+        epoch = Writer(flexible=True)
+        epoch.int64(response.finalized_epoch)
+        tags[_FINALIZED_EPOCH] = epoch.to_bytes()
+    if response.finalized:
+        tags[_FINALIZED_FEATURES] = _write_features(response.finalized, highest_first=True)
+    if response.zk_migration_ready:
+        tags[_ZK_MIGRATION_READY] = b"\x01"
+    return tags
+
+
+def _write_features(features: tuple[Feature, ...], *, highest_first: bool) -> bytes:
+    """A feature list; finalized features have their levels the other way round."""
+    writer = Writer(flexible=True)
+
+    def write(feature: Feature) -> None:
+        writer.string(feature.name)
+        writer.int16(feature.highest if highest_first else feature.lowest)
+        writer.int16(feature.lowest if highest_first else feature.highest)
+        writer.tags()
+
+    writer.array(features, write)
+    return writer.to_bytes()
+
+
+def _read_features(field: bytes, *, highest_first: bool) -> tuple[Feature, ...]:
+    reader = Reader(field, flexible=True)
+
+    def read() -> Feature:
+        name, first, second = reader.string(), reader.int16(), reader.int16()
+        reader.skip_tags()
+        lowest, highest = (second, first) if highest_first else (first, second)
+        return Feature(name=name, lowest=lowest, highest=highest)
+
+    features = reader.array(read, least_size=6)
+    reader.end()
+    return features
+
+
+def _read_epoch(field: bytes | None) -> int:
+    if field is None:
+        return UNKNOWN_EPOCH
+    if len(field) != 8:
+        raise DecodeError(f"the finalized features epoch has {len(field)} bytes, not 8")
+    return Reader(field, flexible=True).int64()

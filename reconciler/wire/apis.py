@@ -1,0 +1,97 @@
+"""The APIs that we speak: one table. Numbers are Kafka's; versions are the ones our modules carry.
+
+Source: the message definitions of Kafka 4.4.0 (``clients/src/main/resources/common/message``).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One API: what it is called, which versions its module reads and writes, when it appeared.
+
+    Attributes:
+        key: Number in the request header.
+        name: Kafka's name for it.
+        lowest: First version that the module carries.
+        highest: Last version that the module carries.
+        floor: First version that our own client asks for; older ones serve only other people's
+            clients on the sandbox.
+        flexible_from: First version with compact lengths and tagged fields; None means never.
+        since: Kafka release that first offered it at ``floor``.
+    """
+
+    key: int
+    name: str
+    lowest: int
+    highest: int
+    floor: int
+    flexible_from: int | None
+    since: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lowest <= self.floor <= self.highest:
+            raise ValueError(f"{self.name}: versions must rise from lowest over floor to highest")
+
+    def is_flexible(self, version: int) -> bool:
+        """True if ``version`` uses compact lengths and tagged fields."""
+        return self.flexible_from is not None and version >= self.flexible_from
+
+
+METADATA: Final = Api(
+    key=3, name="Metadata", lowest=0, highest=13, floor=9, flexible_from=9, since="2.4"
+)
+SASL_HANDSHAKE: Final = Api(
+    # v0 would be followed by tokens without frames. Never flexible: the version cannot be raised
+    # without breaking older brokers (KAFKA-9577).
+    key=17,
+    name="SaslHandshake",
+    lowest=0,
+    highest=1,
+    floor=1,
+    flexible_from=None,
+    since="1.0",
+)
+API_VERSIONS: Final = Api(
+    key=18, name="ApiVersions", lowest=0, highest=5, floor=0, flexible_from=3, since="0.10"
+)
+DESCRIBE_CONFIGS: Final = Api(
+    key=32, name="DescribeConfigs", lowest=1, highest=4, floor=1, flexible_from=4, since="1.1"
+)
+SASL_AUTHENTICATE: Final = Api(
+    key=36, name="SaslAuthenticate", lowest=0, highest=2, floor=0, flexible_from=2, since="1.0"
+)
+DESCRIBE_CLIENT_QUOTAS: Final = Api(
+    key=48, name="DescribeClientQuotas", lowest=0, highest=1, floor=0, flexible_from=1, since="2.6"
+)
+ALTER_CLIENT_QUOTAS: Final = Api(
+    key=49, name="AlterClientQuotas", lowest=0, highest=1, floor=0, flexible_from=1, since="2.6"
+)
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
+    key=50,
+    name="DescribeUserScramCredentials",
+    lowest=0,
+    highest=0,
+    floor=0,
+    flexible_from=0,
+    since="2.7",
+)
+DESCRIBE_CLUSTER: Final = Api(
+    key=60, name="DescribeCluster", lowest=0, highest=2, floor=0, flexible_from=0, since="2.8"
+)
+
+APIS: Final = (
+    METADATA,
+    SASL_HANDSHAKE,
+    API_VERSIONS,
+    DESCRIBE_CONFIGS,
+    SASL_AUTHENTICATE,
+    DESCRIBE_CLIENT_QUOTAS,
+    ALTER_CLIENT_QUOTAS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    DESCRIBE_CLUSTER,
+)
+"""Every API that we speak, by ascending number."""
+
+BY_KEY: Final = {api.key: api for api in APIS}

@@ -1,0 +1,152 @@
+"""DescribeCluster (key 60), versions 0 to 2: cluster id, brokers, and what the caller may do.
+
+Version 1 adds the kind of endpoint (KIP-919), version 2 fenced brokers (KIP-1073).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import EncodeError
+from reconciler.wire.apis import DESCRIBE_CLUSTER
+from reconciler.wire.primitives import Reader, Writer
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+"""``cluster_authorized_operations`` when the request did not ask for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked.
+
+    Attributes:
+        include_operations: Also asks which operations on the cluster the caller may do.
+        endpoint_type: 1 brokers, 2 controllers; only 1 below version 1.
+        include_fenced: Also lists fenced brokers; only False below version 2.
+    """
+
+    include_operations: bool = False
+    endpoint_type: int = BROKERS
+    include_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """One node: where it advertises itself, its rack, and whether it is fenced."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The cluster as one node sees it.
+
+    Attributes:
+        controller_id: The controller, -1 if none; a KRaft broker names a random live broker.
+        operations: Bit n set means the caller may do the operation with Kafka's ``AclOperation`` code n
+            (10 DescribeConfigs, 11 AlterConfigs); ``OPERATIONS_NOT_ASKED`` if it was not asked.
+    """
+
+    cluster_id: str
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    endpoint_type: int = BROKERS
+    controller_id: int = -1
+    brokers: tuple[Broker, ...] = ()
+    operations: int = OPERATIONS_NOT_ASKED
+
+
+def encode_request(version: int, request: Request) -> bytes:
+    """The body of a request.
+
+    Raises:
+        EncodeError: if ``version`` cannot carry what is asked.
+    """
+    if version < 1 and request.endpoint_type != BROKERS:
+        raise EncodeError(f"DescribeCluster v{version} cannot ask for controllers")
+    if version < 2 and request.include_fenced:
+        raise EncodeError(f"DescribeCluster v{version} cannot ask for fenced brokers")
+    writer = Writer(flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    writer.boolean(request.include_operations)
+    if version >= 1:
+        writer.int8(request.endpoint_type)
+    if version >= 2:
+        writer.boolean(request.include_fenced)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_request(version: int, body: bytes) -> Request:
+    """The request in ``body``."""
+    reader = Reader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    request = Request(
+        include_operations=reader.boolean(),
+        endpoint_type=reader.int8() if version >= 1 else BROKERS,
+        include_fenced=reader.boolean() if version >= 2 else False,
+    )
+    reader.skip_tags()
+    reader.end()
+    return request
+
+
+def encode_response(version: int, response: Response) -> bytes:
+    """The body of an answer."""
+    writer = Writer(flexible=DESCRIBE_CLUSTER.is_flexible(version))
+
+    def write_broker(broker: Broker) -> None:
+        writer.int32(broker.node_id)
+        writer.string(broker.host)
+        writer.int32(broker.port)
+        writer.nullable_string(broker.rack)
+        if version >= 2:
+            writer.boolean(broker.is_fenced)
+        writer.tags()
+
+    writer.int32(response.throttle_time_ms)
+    writer.int16(response.error_code)
+    writer.nullable_string(response.error_message)
+    if version >= 1:
+        writer.int8(response.endpoint_type)
+    writer.string(response.cluster_id)
+    writer.int32(response.controller_id)
+    writer.array(response.brokers, write_broker)
+    writer.int32(response.operations)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_response(version: int, body: bytes) -> Response:
+    """The answer in ``body``."""
+    reader = Reader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
+
+    def read_broker() -> Broker:
+        broker = Broker(
+            node_id=reader.int32(),
+            host=reader.string(),
+            port=reader.int32(),
+            rack=reader.nullable_string(),
+            is_fenced=reader.boolean() if version >= 2 else False,
+        )
+        reader.skip_tags()
+        return broker
+
+    response = Response(
+        throttle_time_ms=reader.int32(),
+        error_code=reader.int16(),
+        error_message=reader.nullable_string(),
+        endpoint_type=reader.int8() if version >= 1 else BROKERS,
+        cluster_id=reader.string(),
+        controller_id=reader.int32(),
+        brokers=reader.array(read_broker, least_size=11),
+        operations=reader.int32(),
+    )
+    reader.skip_tags()
+    reader.end()
+    return response

@@ -1,0 +1,212 @@
+"""DescribeConfigs (key 32), versions 1 to 4: settings of brokers and topics.
+
+Version 3 adds types and documentation; version 4 is flexible. Quotas are no configuration resource:
+we ask only whether a broker has replaced Kafka's quota rules (``client.quota.callback.class``).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import EncodeError
+from reconciler.wire.apis import DESCRIBE_CONFIGS
+from reconciler.wire.primitives import Reader, Writer
+
+TOPIC: Final = 2
+BROKER: Final = 4
+"""Codes of ``ConfigResource.Type``; a broker's resource name is its id as text."""
+
+UNKNOWN_SOURCE: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource; ``keys`` None asks for all of its settings."""
+
+    resource_type: int
+    name: str
+    keys: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Resources, and whether synonyms and (version 3 and later) documentation are wanted."""
+
+    resources: tuple[Resource, ...]
+    include_synonyms: bool = False
+    include_documentation: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synonym:
+    """Another place where a setting has a value."""
+
+    name: str
+    value: str | None
+    source: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting; ``value`` is None when it is sensitive or unset.
+
+    Attributes:
+        source: Where the value comes from (``DescribeConfigsResponse.ConfigSource``).
+        config_type: ``DescribeConfigsResponse.ConfigType``; 0, unknown, below version 3.
+    """
+
+    name: str
+    value: str | None
+    read_only: bool = False
+    source: int = UNKNOWN_SOURCE
+    is_sensitive: bool = False
+    synonyms: tuple[Synonym, ...] = ()
+    config_type: int = 0
+    documentation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The settings of one resource, or why they are not shown."""
+
+    resource_type: int
+    name: str
+    error_code: int = 0
+    error_message: str | None = None
+    settings: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """One result per resource; there is no error code for the whole."""
+
+    throttle_time_ms: int = 0
+    results: tuple[Result, ...] = ()
+
+
+def encode_request(version: int, request: Request) -> bytes:
+    """The body of a request.
+
+    Raises:
+        EncodeError: if documentation is asked for below version 3.
+    """
+    if version < 3 and request.include_documentation:
+        raise EncodeError(f"DescribeConfigs v{version} cannot ask for documentation")
+    writer = Writer(flexible=DESCRIBE_CONFIGS.is_flexible(version))
+
+    def write_resource(resource: Resource) -> None:
+        writer.int8(resource.resource_type)
+        writer.string(resource.name)
+        writer.nullable_array(resource.keys, writer.string)
+        writer.tags()
+
+    writer.array(request.resources, write_resource)
+    writer.boolean(request.include_synonyms)
+    if version >= 3:
+        writer.boolean(request.include_documentation)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_request(version: int, body: bytes) -> Request:
+    """The request in ``body``."""
+    reader = Reader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
+
+    def read_resource() -> Resource:
+        resource = Resource(
+            resource_type=reader.int8(),
+            name=reader.string(),
+            keys=reader.nullable_array(reader.string, least_size=1),
+        )
+        reader.skip_tags()
+        return resource
+
+    request = Request(
+        resources=reader.array(read_resource, least_size=4),
+        include_synonyms=reader.boolean(),
+        include_documentation=reader.boolean() if version >= 3 else False,
+    )
+    reader.skip_tags()
+    reader.end()
+    return request
+
+
+def encode_response(version: int, response: Response) -> bytes:
+    """The body of an answer; what an old version cannot carry is left out, as Kafka does."""
+    writer = Writer(flexible=DESCRIBE_CONFIGS.is_flexible(version))
+
+    def write_synonym(synonym: Synonym) -> None:
+        writer.string(synonym.name)
+        writer.nullable_string(synonym.value)
+        writer.int8(synonym.source)
+        writer.tags()
+
+    def write_setting(setting: Setting) -> None:
+        writer.string(setting.name)
+        writer.nullable_string(setting.value)
+        writer.boolean(setting.read_only)
+        writer.int8(setting.source)
+        writer.boolean(setting.is_sensitive)
+        writer.array(setting.synonyms, write_synonym)
+        if version >= 3:
+            writer.int8(setting.config_type)
+            writer.nullable_string(setting.documentation)
+        writer.tags()
+
+    def write_result(result: Result) -> None:
+        writer.int16(result.error_code)
+        writer.nullable_string(result.error_message)
+        writer.int8(result.resource_type)
+        writer.string(result.name)
+        writer.array(result.settings, write_setting)
+        writer.tags()
+
+    writer.int32(response.throttle_time_ms)
+    writer.array(response.results, write_result)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_response(version: int, body: bytes) -> Response:
+    """The answer in ``body``."""
+    reader = Reader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
+
+    def read_synonym() -> Synonym:
+        synonym = Synonym(
+            name=reader.string(), value=reader.nullable_string(), source=reader.int8()
+        )
+        reader.skip_tags()
+        return synonym
+
+    def read_setting() -> Setting:
+        setting = Setting(
+            name=reader.string(),
+            value=reader.nullable_string(),
+            read_only=reader.boolean(),
+            source=reader.int8(),
+            is_sensitive=reader.boolean(),
+            synonyms=reader.array(read_synonym, least_size=4),
+            config_type=reader.int8() if version >= 3 else 0,
+            documentation=reader.nullable_string() if version >= 3 else None,
+        )
+        reader.skip_tags()
+        return setting
+
+    def read_result() -> Result:
+        error_code, error_message = reader.int16(), reader.nullable_string()
+        result = Result(
+            resource_type=reader.int8(),
+            name=reader.string(),
+            error_code=error_code,
+            error_message=error_message,
+            settings=reader.array(read_setting, least_size=7),
+        )
+        reader.skip_tags()
+        return result
+
+    response = Response(
+        throttle_time_ms=reader.int32(),
+        results=reader.array(read_result, least_size=7),
+    )
+    reader.skip_tags()
+    reader.end()
+    return response

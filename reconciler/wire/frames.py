@@ -1,0 +1,144 @@
+"""Frames: the length in front, and the headers of requests and answers.
+
+The version of a header follows from the API and its version alone (``ApiMessageTypeGenerator`` at
+Kafka 4.4.0): flexible requests have header v2 and flexible answers header v1, all others v1 and v0.
+Two oddities: the answer to ApiVersions always has header v0, so that a client which does not know the
+version can still read it (KIP-511); and the client id of header v2 stays a classic nullable string
+with an int16 length, although everything around it is flexible.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import DecodeError, FrameTooLarge, ProtocolError
+from reconciler.wire.apis import API_VERSIONS, BY_KEY, Api
+from reconciler.wire.primitives import Reader, Writer, skip_tags
+
+LENGTH_BYTES: Final = 4
+"""A frame begins with its size as an int32 that does not count itself."""
+
+DEFAULT_LIMIT: Final = 100 * 1024 * 1024
+"""Largest frame that we accept, in bytes: the brokers' own default for requests
+(``socket.request.max.bytes``), and what franz-go, sarama and librdkafka accept."""
+
+_SIZE: Final = struct.Struct(">i")
+_CORRELATION: Final = struct.Struct(">i")
+_LEAST_ANSWER: Final = 4
+
+_HINTS: Final = (
+    (b"HTTP", "an HTTP server answers there; that is not a Kafka listener"),
+    (b"\x15\x03", "the peer expects TLS: set security.protocol to SSL or SASL_SSL"),
+    (b"\x16\x03", "the peer speaks TLS: set security.protocol to SSL or SASL_SSL"),
+    (b"SSH-", "an SSH server answers there; that is not a Kafka listener"),
+)
+"""What the first bytes of other protocols look like when they are read as a size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHeader:
+    """What stands in front of a request's body; a null client id is kept as None."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def misconnect_hint(head: bytes) -> str:
+    """What the peer seems to be, judging by its first four bytes; "" if nothing is recognised."""
+    return next((hint for start, hint in _HINTS if head.startswith(start)), "")
+
+
+def frame_size(head: bytes, *, limit: int = DEFAULT_LIMIT) -> int:
+    """The number of bytes that follow the four bytes of ``head``.
+
+    Raises:
+        ProtocolError: if the size is negative or too small for a header.
+        FrameTooLarge: if it is above ``limit``; nothing has been allocated for it.
+    """
+    size: int = _SIZE.unpack(head)[0]
+    if size > limit:
+        raise FrameTooLarge(
+            f"the peer announces a frame of {size} bytes, the limit is {limit}",
+            size=size,
+            limit=limit,
+            hint=misconnect_hint(head) or "raise receive.message.max.bytes if that size is right",
+        )
+    if size < _LEAST_ANSWER:
+        raise ProtocolError(
+            f"the peer announces a frame of {size} bytes", hint=misconnect_hint(head)
+        )
+    return size
+
+
+def encode_request(
+    api: Api, version: int, *, correlation_id: int, client_id: str | None, body: bytes
+) -> bytes:
+    """A whole request frame."""
+    writer = Writer(flexible=False)  # the client id is classic even in header v2
+    writer.int16(api.key)
+    writer.int16(version)
+    writer.int32(correlation_id)
+    writer.nullable_string(client_id)
+    if api.is_flexible(version):
+        writer.raw(b"\x00")
+    return _framed(writer.to_bytes(), body)
+
+
+def decode_request(frame: bytes) -> tuple[RequestHeader, bytes]:
+    """Header and body of a request frame without its length, whatever its version.
+
+    A version of ApiVersions above ours is read like the newest one: brokers do the same, because they
+    must answer it with error 35 instead of closing the connection.
+
+    Raises:
+        ProtocolError: if the API is not in our table; a broker closes the connection then.
+        DecodeError: if the header cannot be read.
+    """
+    reader = Reader(frame, flexible=False)
+    api_key, api_version = reader.int16(), reader.int16()
+    api = BY_KEY.get(api_key)
+    if api is None:
+        raise ProtocolError(f"a request has the unknown API key {api_key}")
+    header = RequestHeader(
+        api_key=api_key,
+        api_version=api_version,
+        correlation_id=reader.int32(),
+        client_id=reader.nullable_string(),
+    )
+    start = reader.offset
+    return header, frame[skip_tags(frame, start) if api.is_flexible(api_version) else start :]
+
+
+def encode_response(api: Api, version: int, *, correlation_id: int, body: bytes) -> bytes:
+    """A whole answer frame."""
+    tags = b"\x00" if _has_response_tags(api, version) else b""
+    return _framed(_CORRELATION.pack(correlation_id) + tags, body)
+
+
+def correlation_id_of(frame: bytes | bytearray) -> int:
+    """The correlation id of an answer frame without its length."""
+    return Reader(bytes(frame[:_LEAST_ANSWER]), flexible=False).int32()
+
+
+def response_body(api: Api, version: int, frame: bytes | bytearray) -> bytes:
+    """The body of an answer frame without its length, copied once.
+
+    Raises:
+        DecodeError: if the header cannot be read.
+    """
+    start = _LEAST_ANSWER
+    if len(frame) < start:
+        raise DecodeError("an answer is too short for its header", offset=len(frame))
+    if _has_response_tags(api, version):
+        start = skip_tags(frame, start)
+    return bytes(memoryview(frame)[start:])
+
+
+def _has_response_tags(api: Api, version: int) -> bool:
+    return api.is_flexible(version) and api is not API_VERSIONS
+
+
+def _framed(header: bytes, body: bytes) -> bytes:
+    return b"".join((_SIZE.pack(len(header) + len(body)), header, body))

@@ -1,0 +1,95 @@
+"""The shapes that entries of quota answers are decoded to: exact tuples of atoms, by the caller's tables.
+
+Exact tuples of strings, floats, None and False are the one container that CPython's cyclic collector
+stops tracking; instances and tuple subclasses stay tracked and make 100,000 entries three times dearer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from reconciler.errors import DecodeError
+
+Slot: TypeAlias = str | None | Literal[False]
+"""What an entity has in one slot: a name, None for the default, False for no such component."""
+
+SlotKey: TypeAlias = tuple[Slot, ...]
+"""One item per slot of the layout."""
+
+Row: TypeAlias = tuple[float | None, ...]
+"""One item per column of the layout; None is unset."""
+
+Part: TypeAlias = tuple[str, str | None]
+"""One component of an entity as on the wire: its type, and its name or None for the default."""
+
+Value: TypeAlias = tuple[str, float]
+"""One value as on the wire: its key, and the number."""
+
+ABSENT: Final = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How entries are laid out for the caller.
+
+    Attributes:
+        slots: Entity types in the order of a ``SlotKey``; at least two.
+        columns: Quota keys in the order of a ``Row``; at least two.
+    """
+
+    slots: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for name, items in (("slots", self.slots), ("columns", self.columns)):
+            if len(items) < 2 or len(set(items)) != len(items):
+                raise ValueError(f"{name} must be two or more different names, not {items}")
+            if any(not 0 < len(item.encode()) < 127 for item in items):
+                raise ValueError(f"{name} must have names of 1 to 126 bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathering:
+    """Entries gathered so far; every entity is in exactly one of ``entries`` and ``foreign``."""
+
+    layout: Layout
+    entries: dict[SlotKey, Row] = field(default_factory=dict[SlotKey, Row])
+    foreign_values: dict[SlotKey, tuple[Value, ...]] = field(
+        default_factory=dict[SlotKey, tuple[Value, ...]]
+    )
+    foreign: dict[tuple[Part, ...], tuple[Value, ...]] = field(
+        default_factory=dict[tuple[Part, ...], tuple[Value, ...]]
+    )
+
+    def __len__(self) -> int:
+        return len(self.entries) + len(self.foreign)
+
+    def add(self, parts: Sequence[Part], values: Sequence[Value], *, offset: int) -> None:
+        """Takes in one entry that was read at ``offset``.
+
+        Raises:
+            DecodeError: if it has no component, or a type, a key or the entity itself occurs twice.
+        """
+        names = dict(parts)
+        numbers = dict(values)
+        if not parts:
+            raise DecodeError("an entity has no component", offset=offset)
+        if len(names) != len(parts):
+            raise DecodeError("an entity has the same type twice", offset=offset)
+        if len(numbers) != len(values):
+            raise DecodeError("an entry has the same key twice", offset=offset)
+        if any(entity_type not in self.layout.slots for entity_type in names):
+            self._add_foreign(tuple(sorted(parts)), tuple(sorted(values)), offset)
+            return
+        key: SlotKey = tuple(names.get(slot, ABSENT) for slot in self.layout.slots)
+        if key in self.entries:
+            raise DecodeError("the same entity occurs twice", offset=offset)
+        self.entries[key] = tuple(numbers.get(column) for column in self.layout.columns)
+        others = sorted(value for value in values if value[0] not in self.layout.columns)
+        if others:
+            self.foreign_values[key] = tuple(others)
+
+    def _add_foreign(self, parts: tuple[Part, ...], values: tuple[Value, ...], offset: int) -> None:
+        if parts in self.foreign:
+            raise DecodeError("the same entity occurs twice", offset=offset)
+        self.foreign[parts] = values

@@ -1,0 +1,260 @@
+"""Metadata (key 3), versions 0 to 13: brokers, cluster id, and topics for clients that ask.
+
+Our own client asks for no topics and from version 9 on. Older versions and topics are here because
+other people's tools talk to the sandbox. Version 0 has no way to ask for nothing: an empty list
+means all topics there, and null means all from version 1 on.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import EncodeError
+from reconciler.wire.apis import METADATA
+from reconciler.wire.primitives import Reader, Writer
+
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+NO_TOPIC_ID: Final = bytes(16)
+NO_CONTROLLER: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTopic:
+    """A topic by name, or by id with the name None (version 12 and later)."""
+
+    name: str | None
+    topic_id: bytes = NO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked; ``topics`` None means all, () none (and in version 0 all)."""
+
+    topics: tuple[RequestTopic, ...] | None = ()
+    allow_auto_topic_creation: bool = False
+    include_cluster_operations: bool = False
+    include_topic_operations: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """One live broker and where it advertises itself."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition of a topic."""
+
+    index: int
+    leader_id: int
+    error_code: int = 0
+    leader_epoch: int = -1
+    replicas: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One topic, or why it is not shown."""
+
+    name: str | None
+    error_code: int = 0
+    topic_id: bytes = NO_TOPIC_ID
+    is_internal: bool = False
+    partitions: tuple[Partition, ...] = ()
+    operations: int = OPERATIONS_NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The cluster as one broker sees it; on KRaft ``controller_id`` is a random live broker."""
+
+    throttle_time_ms: int = 0
+    brokers: tuple[Broker, ...] = ()
+    cluster_id: str | None = None
+    controller_id: int = NO_CONTROLLER
+    topics: tuple[Topic, ...] = ()
+    operations: int = OPERATIONS_NOT_ASKED
+    error_code: int = 0
+
+
+def encode_request(version: int, request: Request) -> bytes:
+    """The body of a request.
+
+    Raises:
+        EncodeError: if ``version`` cannot carry what is asked.
+    """
+    _check_request(version, request)
+    writer = Writer(flexible=METADATA.is_flexible(version))
+
+    def write_topic(topic: RequestTopic) -> None:
+        if version >= 10:
+            writer.uuid(topic.topic_id)
+            writer.nullable_string(topic.name)
+        elif topic.name is None:
+            raise EncodeError(f"Metadata v{version} cannot ask for a topic by its id")
+        else:
+            writer.string(topic.name)
+        writer.tags()
+
+    writer.nullable_array(request.topics, write_topic)
+    if version >= 4:
+        writer.boolean(request.allow_auto_topic_creation)
+    if 8 <= version <= 10:
+        writer.boolean(request.include_cluster_operations)
+    if version >= 8:
+        writer.boolean(request.include_topic_operations)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def _check_request(version: int, request: Request) -> None:
+    if version < 1 and not request.topics:
+        raise EncodeError("Metadata v0 cannot ask for no topics, and asks for all by an empty list")
+    if version < 4 and not request.allow_auto_topic_creation:
+        raise EncodeError(f"Metadata v{version} cannot forbid the creation of topics")
+    if not 8 <= version <= 10 and request.include_cluster_operations:
+        raise EncodeError(f"Metadata v{version} cannot ask for operations on the cluster")
+    if version < 8 and request.include_topic_operations:
+        raise EncodeError(f"Metadata v{version} cannot ask for operations on topics")
+
+
+def decode_request(version: int, body: bytes) -> Request:
+    """The request in ``body``; the empty list of version 0 becomes None, which is what it means."""
+    reader = Reader(body, flexible=METADATA.is_flexible(version))
+
+    def read_topic() -> RequestTopic:
+        topic_id = reader.uuid() if version >= 10 else NO_TOPIC_ID
+        name = reader.nullable_string() if version >= 10 else reader.string()
+        reader.skip_tags()
+        return RequestTopic(name=name, topic_id=topic_id)
+
+    if version >= 1:
+        topics = reader.nullable_array(read_topic, least_size=2)
+    else:
+        topics = reader.array(read_topic, least_size=2) or None
+    request = Request(
+        topics=topics,
+        allow_auto_topic_creation=reader.boolean() if version >= 4 else True,
+        include_cluster_operations=reader.boolean() if 8 <= version <= 10 else False,
+        include_topic_operations=reader.boolean() if version >= 8 else False,
+    )
+    reader.skip_tags()
+    reader.end()
+    return request
+
+
+def encode_response(version: int, response: Response) -> bytes:
+    """The body of an answer; what an old version cannot carry is left out, as Kafka does."""
+    writer = Writer(flexible=METADATA.is_flexible(version))
+
+    def write_broker(broker: Broker) -> None:
+        writer.int32(broker.node_id)
+        writer.string(broker.host)
+        writer.int32(broker.port)
+        if version >= 1:
+            writer.nullable_string(broker.rack)
+        writer.tags()
+
+    if version >= 3:
+        writer.int32(response.throttle_time_ms)
+    writer.array(response.brokers, write_broker)
+    if version >= 2:
+        writer.nullable_string(response.cluster_id)
+    if version >= 1:
+        writer.int32(response.controller_id)
+    writer.array(response.topics, lambda topic: _write_topic(writer, version, topic))
+    if 8 <= version <= 10:
+        writer.int32(response.operations)
+    if version >= 13:
+        writer.int16(response.error_code)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def _write_topic(writer: Writer, version: int, topic: Topic) -> None:
+    def write_partition(partition: Partition) -> None:
+        writer.int16(partition.error_code)
+        writer.int32(partition.index)
+        writer.int32(partition.leader_id)
+        if version >= 7:
+            writer.int32(partition.leader_epoch)
+        writer.array(partition.replicas, writer.int32)
+        writer.array(partition.in_sync, writer.int32)
+        if version >= 5:
+            writer.array(partition.offline, writer.int32)
+        writer.tags()
+
+    if topic.name is None and version < 12:
+        raise EncodeError(f"Metadata v{version} cannot show a topic without a name")
+    writer.int16(topic.error_code)
+    writer.nullable_string(topic.name)
+    if version >= 10:
+        writer.uuid(topic.topic_id)
+    if version >= 1:
+        writer.boolean(topic.is_internal)
+    writer.array(topic.partitions, write_partition)
+    if version >= 8:
+        writer.int32(topic.operations)
+    writer.tags()
+
+
+def decode_response(version: int, body: bytes) -> Response:
+    """The answer in ``body``."""
+    reader = Reader(body, flexible=METADATA.is_flexible(version))
+
+    def read_broker() -> Broker:
+        broker = Broker(
+            node_id=reader.int32(),
+            host=reader.string(),
+            port=reader.int32(),
+            rack=reader.nullable_string() if version >= 1 else None,
+        )
+        reader.skip_tags()
+        return broker
+
+    response = Response(
+        throttle_time_ms=reader.int32() if version >= 3 else 0,
+        brokers=reader.array(read_broker, least_size=10),
+        cluster_id=reader.nullable_string() if version >= 2 else None,
+        controller_id=reader.int32() if version >= 1 else NO_CONTROLLER,
+        topics=reader.array(lambda: _read_topic(reader, version), least_size=5),
+        operations=reader.int32() if 8 <= version <= 10 else OPERATIONS_NOT_ASKED,
+        error_code=reader.int16() if version >= 13 else 0,
+    )
+    reader.skip_tags()
+    reader.end()
+    return response
+
+
+def _read_topic(reader: Reader, version: int) -> Topic:
+    def read_partition() -> Partition:
+        error_code = reader.int16()
+        partition = Partition(
+            index=reader.int32(),
+            leader_id=reader.int32(),
+            error_code=error_code,
+            leader_epoch=reader.int32() if version >= 7 else -1,
+            replicas=reader.array(reader.int32, least_size=4),
+            in_sync=reader.array(reader.int32, least_size=4),
+            offline=reader.array(reader.int32, least_size=4) if version >= 5 else (),
+        )
+        reader.skip_tags()
+        return partition
+
+    error_code = reader.int16()
+    topic = Topic(
+        name=reader.nullable_string() if version >= 12 else reader.string(),
+        error_code=error_code,
+        topic_id=reader.uuid() if version >= 10 else NO_TOPIC_ID,
+        is_internal=reader.boolean() if version >= 1 else False,
+        partitions=reader.array(read_partition, least_size=13),
+        operations=reader.int32() if version >= 8 else OPERATIONS_NOT_ASKED,
+    )
+    reader.skip_tags()
+    return topic

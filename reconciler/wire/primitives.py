@@ -1,0 +1,380 @@
+"""The wire types, read and written, with their limits. Nothing here knows a message.
+
+Two encodings exist (KIP-482). In *flexible* versions lengths are unsigned varints of length + 1 with
+0 for null, and every structure ends in a section of tagged fields; in the older ones lengths are
+int16 (strings) or int32 (bytes, arrays) with -1 for null, and there are no tags. A ``Reader`` and a
+``Writer`` are told once which of the two they speak, so that a message module reads like its schema.
+
+Limits are Kafka's own (``org.apache.kafka.common.protocol.ByteBufferAccessor``, ``ByteUtils`` and the
+generated message classes at 4.4.0): strings carry at most 32,767 bytes in either encoding, varints at
+most five bytes. A count read from the wire is believed only when its items could fit in the bytes left.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeVar
+
+from reconciler.errors import DecodeError, EncodeError
+
+T = TypeVar("T")
+
+MAX_STRING_BYTES: Final = 32_767
+"""Longest string that Kafka reads or writes; its classic length field is an int16."""
+
+MAX_VARINT: Final = 2**31 - 1
+"""Largest length or tag: Java reads an unsigned varint into an int and refuses negative ones."""
+
+MAX_VARINT_BYTES: Final = 5
+
+_INT8: Final = struct.Struct(">b")
+_INT16: Final = struct.Struct(">h")
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+_FLOAT64: Final = struct.Struct(">d")
+
+
+def read_varint(body: bytes | bytearray, offset: int) -> tuple[int, int]:
+    """The unsigned varint at ``offset`` and the offset after it.
+
+    Over-long forms of small numbers are accepted, as Java does.
+
+    Raises:
+        DecodeError: if it is cut off, longer than five bytes or above 2^31 - 1.
+    """
+    value = 0
+    for index in range(MAX_VARINT_BYTES):
+        if offset + index >= len(body):
+            raise DecodeError("the body ends inside a varint", offset=offset)
+        octet = body[offset + index]
+        value |= (octet & 0x7F) << (7 * index)
+        if octet < 0x80:
+            if value > MAX_VARINT:
+                raise DecodeError(f"the varint {value} is above 2^31 - 1", offset=offset)
+            return value, offset + index + 1
+    raise DecodeError("a varint has more than five bytes", offset=offset)
+
+
+def skip_tags(body: bytes | bytearray, offset: int) -> int:
+    """The offset after a section of tagged fields, whatever they hold.
+
+    Raises:
+        DecodeError: if a field announces more bytes than are left.
+    """
+    count, offset = read_varint(body, offset)
+    for _ in range(count):
+        _, offset = read_varint(body, offset)
+        size, start = read_varint(body, offset)
+        if size > len(body) - start:
+            raise DecodeError(f"a tagged field of {size} bytes is cut off", offset=offset)
+        offset = start + size
+    return offset
+
+
+def encode_varint(value: int) -> bytes:
+    """``value`` (0 to 2^31 - 1) in its shortest form."""
+    if not 0 <= value <= MAX_VARINT:
+        raise EncodeError(f"{value} does not fit in a varint length")
+    octets = bytearray()
+    while value > 0x7F:
+        octets.append(value & 0x7F | 0x80)
+        value >>= 7
+    octets.append(value)
+    return bytes(octets)
+
+
+def encode_text(value: str) -> bytes:
+    """``value`` as UTF-8, of a length that Kafka can carry.
+
+    Raises:
+        EncodeError: if it has more than 32,767 bytes, or holds lone surrogates.
+    """
+    try:
+        text = value.encode()
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"{value[:40]!a} cannot be written as UTF-8: {error.reason}") from error
+    if len(text) > MAX_STRING_BYTES:
+        raise EncodeError(
+            f"a string of {len(text)} bytes cannot be sent: Kafka's limit is {MAX_STRING_BYTES}"
+            f" bytes (it begins with {value[:40]!a})"
+        )
+    return text
+
+
+def encode_string(value: str, *, flexible: bool) -> bytes:
+    """``value`` with its length in front."""
+    text = encode_text(value)
+    length = encode_varint(len(text) + 1) if flexible else _INT16.pack(len(text))
+    return length + text
+
+
+class Reader:
+    """A cursor over one body that believes nothing it reads.
+
+    Every method raises ``DecodeError`` with the offset when the bytes cannot be what it was asked for.
+    """
+
+    __slots__ = ("_body", "_flexible", "_offset")
+
+    def __init__(self, body: bytes, *, flexible: bool, offset: int = 0) -> None:
+        self._body = body
+        self._flexible = flexible
+        self._offset = offset
+
+    @property
+    def offset(self) -> int:
+        """Bytes read so far."""
+        return self._offset
+
+    @property
+    def left(self) -> int:
+        """Bytes not read yet."""
+        return len(self._body) - self._offset
+
+    def _advance(self, size: int, what: str) -> int:
+        start = self._offset
+        if size > self.left:
+            raise DecodeError(f"{what} needs {size} bytes, {self.left} are left", offset=start)
+        self._offset = start + size
+        return start
+
+    def int8(self) -> int:
+        """A signed byte."""
+        value: int = _INT8.unpack_from(self._body, self._advance(1, "an int8"))[0]
+        return value
+
+    def int16(self) -> int:
+        """A signed big-endian int16."""
+        value: int = _INT16.unpack_from(self._body, self._advance(2, "an int16"))[0]
+        return value
+
+    def int32(self) -> int:
+        """A signed big-endian int32."""
+        value: int = _INT32.unpack_from(self._body, self._advance(4, "an int32"))[0]
+        return value
+
+    def int64(self) -> int:
+        """A signed big-endian int64."""
+        value: int = _INT64.unpack_from(self._body, self._advance(8, "an int64"))[0]
+        return value
+
+    def boolean(self) -> bool:
+        """One byte; everything but 0 is true, as in Java."""
+        return self._body[self._advance(1, "a bool")] != 0
+
+    def float64(self) -> float:
+        """IEEE-754 binary64; NaN and infinities pass as they are."""
+        value: float = _FLOAT64.unpack_from(self._body, self._advance(8, "a float64"))[0]
+        return value
+
+    def uuid(self) -> bytes:
+        """Sixteen bytes."""
+        start = self._advance(16, "a uuid")
+        return self._body[start : start + 16]
+
+    def varint(self) -> int:
+        """An unsigned varint of at most five bytes and at most 2^31 - 1."""
+        value, self._offset = read_varint(self._body, self._offset)
+        return value
+
+    def _length(self, read_classic: Callable[[], int], what: str) -> int | None:
+        """The length in front of a string, byte string or array; None is null."""
+        start = self._offset
+        length = self.varint() - 1 if self._flexible else read_classic()
+        if length < -1:
+            raise DecodeError(f"{what} has the length {length}", offset=start)
+        return None if length == -1 else length
+
+    def nullable_string(self) -> str | None:
+        """A string or None."""
+        start = self._offset
+        length = self._length(self.int16, "a string")
+        if length is None:
+            return None
+        if length > MAX_STRING_BYTES:
+            raise DecodeError(f"a string of {length} bytes is above Kafka's limit", offset=start)
+        begin = self._advance(length, "a string")
+        try:
+            return self._body[begin : begin + length].decode()
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"a string is not UTF-8: {error.reason}", offset=begin) from error
+
+    def string(self) -> str:
+        """A string that may not be null."""
+        start = self._offset
+        value = self.nullable_string()
+        if value is None:
+            raise DecodeError("a string is null where Kafka allows no null", offset=start)
+        return value
+
+    def binary(self) -> bytes:
+        """A byte string that may not be null."""
+        start = self._offset
+        length = self._length(self.int32, "a byte string")
+        if length is None:
+            raise DecodeError("a byte string is null where Kafka allows no null", offset=start)
+        begin = self._advance(length, "a byte string")
+        return self._body[begin : begin + length]
+
+    def nullable_count(self, *, least_size: int) -> int | None:
+        """The number of items of the array that begins here, or None if it is null.
+
+        Args:
+            least_size: Bytes of the smallest item in either encoding; a count that could not fit in
+                the bytes left is refused before anything is allocated for it.
+        """
+        start = self._offset
+        count = self._length(self.int32, "an array")
+        if count is not None and count * least_size > self.left:
+            raise DecodeError(
+                f"an array of {count} items cannot fit in {self.left} bytes", offset=start
+            )
+        return count
+
+    def nullable_array(self, read: Callable[[], T], *, least_size: int) -> tuple[T, ...] | None:
+        """The items of an array, each read by ``read``, or None."""
+        count = self.nullable_count(least_size=least_size)
+        return None if count is None else tuple([read() for _ in range(count)])
+
+    def array(self, read: Callable[[], T], *, least_size: int) -> tuple[T, ...]:
+        """The items of an array that may not be null."""
+        start = self._offset
+        items = self.nullable_array(read, least_size=least_size)
+        if items is None:
+            raise DecodeError("an array is null where Kafka allows no null", offset=start)
+        return items
+
+    def skip_tags(self) -> None:
+        """Passes over the tagged fields that end a structure; does nothing in classic versions."""
+        if self._flexible:
+            self._offset = skip_tags(self._body, self._offset)
+
+    def tags(self) -> dict[int, bytes]:
+        """Tagged fields by number; empty in classic versions.
+
+        Raises:
+            DecodeError: if a tag occurs twice.
+        """
+        found: dict[int, bytes] = {}
+        if not self._flexible:
+            return found
+        for _ in range(self.varint()):
+            start = self._offset
+            tag, size = self.varint(), self.varint()
+            begin = self._advance(size, "a tagged field")
+            if tag in found:
+                raise DecodeError(f"the tag {tag} occurs twice", offset=start)
+            found[tag] = self._body[begin : begin + size]
+        return found
+
+    def end(self) -> None:
+        """Insists that nothing is left over."""
+        if self.left:
+            raise DecodeError(f"{self.left} bytes are left over", offset=self._offset)
+
+
+class Writer:
+    """Collects the bytes of one body.
+
+    Every method raises ``EncodeError`` for a value that its wire type cannot carry.
+    """
+
+    __slots__ = ("_flexible", "_written")
+
+    def __init__(self, *, flexible: bool) -> None:
+        self._flexible = flexible
+        self._written = bytearray()
+
+    def _pack(self, layout: struct.Struct, value: int, what: str) -> None:
+        try:
+            self._written += layout.pack(value)
+        except struct.error as error:
+            raise EncodeError(f"{value} does not fit in an {what}") from error
+
+    def int8(self, value: int) -> None:
+        """A signed byte."""
+        self._pack(_INT8, value, "int8")
+
+    def int16(self, value: int) -> None:
+        """A signed big-endian int16."""
+        self._pack(_INT16, value, "int16")
+
+    def int32(self, value: int) -> None:
+        """A signed big-endian int32."""
+        self._pack(_INT32, value, "int32")
+
+    def int64(self, value: int) -> None:
+        """A signed big-endian int64."""
+        self._pack(_INT64, value, "int64")
+
+    def boolean(self, value: bool) -> None:  # noqa: FBT001 - a wire value, not a switch
+        """One byte, 0 or 1."""
+        self._written.append(1 if value else 0)
+
+    def float64(self, value: float) -> None:
+        """IEEE-754 binary64."""
+        self._written += _FLOAT64.pack(value)
+
+    def uuid(self, value: bytes) -> None:
+        """Sixteen bytes."""
+        if len(value) != 16:
+            raise EncodeError(f"a uuid has 16 bytes, not {len(value)}")
+        self._written += value
+
+    def varint(self, value: int) -> None:
+        """An unsigned varint."""
+        self._written += encode_varint(value)
+
+    def string(self, value: str) -> None:
+        """A string."""
+        self._written += encode_string(value, flexible=self._flexible)
+
+    def nullable_string(self, value: str | None) -> None:
+        """A string or null."""
+        if value is None:
+            self._written += b"\x00" if self._flexible else b"\xff\xff"
+        else:
+            self.string(value)
+
+    def binary(self, value: bytes) -> None:
+        """A byte string."""
+        self._count(len(value))
+        self._written += value
+
+    def _count(self, count: int) -> None:
+        if self._flexible:
+            self.varint(count + 1)
+        else:
+            self.int32(count)
+
+    def array(self, items: Iterable[T], write: Callable[[T], None]) -> None:
+        """An array; ``write`` writes one item."""
+        listed = tuple(items)
+        self._count(len(listed))
+        for item in listed:
+            write(item)
+
+    def nullable_array(self, items: Iterable[T] | None, write: Callable[[T], None]) -> None:
+        """An array or null."""
+        if items is None:
+            self._written += b"\x00" if self._flexible else b"\xff\xff\xff\xff"
+        else:
+            self.array(items, write)
+
+    def tags(self, fields: Mapping[int, bytes] | None = None) -> None:
+        """The tagged fields that end a structure, ascending; nothing in classic versions."""
+        if not self._flexible:
+            return
+        fields = fields or {}
+        self.varint(len(fields))
+        for tag in sorted(fields):
+            self.varint(tag)
+            self.varint(len(fields[tag]))
+            self._written += fields[tag]
+
+    def raw(self, piece: bytes) -> None:
+        """Bytes that are encoded already."""
+        self._written += piece
+
+    def to_bytes(self) -> bytes:
+        """Everything written so far."""
+        return bytes(self._written)

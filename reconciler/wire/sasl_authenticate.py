@@ -1,0 +1,74 @@
+"""SaslAuthenticate (key 36), versions 0 to 2: one step of a SASL exchange, in either direction.
+
+Tokens carry credentials, so they are kept out of every ``repr``.
+"""
+
+from dataclasses import dataclass, field
+
+from reconciler.wire.apis import SASL_AUTHENTICATE
+from reconciler.wire.primitives import Reader, Writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The client's token."""
+
+    token: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The broker's verdict and token.
+
+    Attributes:
+        session_lifetime_ms: After so many milliseconds the broker closes the connection unless the
+            client authenticates again (KIP-368); 0 means never. Version 1 and later.
+    """
+
+    error_code: int = 0
+    error_message: str | None = None
+    token: bytes = field(default=b"", repr=False)
+    session_lifetime_ms: int = 0
+
+
+def encode_request(version: int, request: Request) -> bytes:
+    """The body of a request."""
+    writer = Writer(flexible=SASL_AUTHENTICATE.is_flexible(version))
+    writer.binary(request.token)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_request(version: int, body: bytes) -> Request:
+    """The request in ``body``."""
+    reader = Reader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
+    request = Request(token=reader.binary())
+    reader.skip_tags()
+    reader.end()
+    return request
+
+
+def encode_response(version: int, response: Response) -> bytes:
+    """The body of an answer."""
+    writer = Writer(flexible=SASL_AUTHENTICATE.is_flexible(version))
+    writer.int16(response.error_code)
+    writer.nullable_string(response.error_message)
+    writer.binary(response.token)
+    if version >= 1:
+        writer.int64(response.session_lifetime_ms)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def decode_response(version: int, body: bytes) -> Response:
+    """The answer in ``body``."""
+    reader = Reader(body, flexible=SASL_AUTHENTICATE.is_flexible(version))
+    response = Response(
+        error_code=reader.int16(),
+        error_message=reader.nullable_string(),
+        token=reader.binary(),
+        session_lifetime_ms=reader.int64() if version >= 1 else 0,
+    )
+    reader.skip_tags()
+    reader.end()
+    return response
