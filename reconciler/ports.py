@@ -10,7 +10,7 @@ from typing import Protocol
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.owned import Owned, Override, RecordChange
+from reconciler.quota.owned import Override, Owned, RecordChange
 from reconciler.quota.state import State
 
 Progress = Callable[[str, int, int], None]
@@ -96,7 +96,12 @@ class QuotaStore(Protocol):
         """
         ...
 
-    async def wait_visible(self, expected: Sequence[Alteration], *, timeout: float) -> Visibility:
+    async def wait_visible(
+        self,
+        expected: Sequence[Alteration],
+        *,
+        timeout: float,  # noqa: ASYNC109 - it tells who lagged instead of raising
+    ) -> Visibility:
         """Poll every live broker with exact filters until each shows all of ``expected``, or the deadline."""
         ...
 
@@ -118,6 +123,22 @@ class Inventory(Protocol):
 
     async def overrides(self, cluster_id: str) -> tuple[Override, ...]:
         """Overrides of this cluster, expired ones included until they are dropped."""
+        ...
+
+
+class RefStore(Protocol):
+    """One file per ref, with compare-and-swap. Implemented by ``git.refs.GitRefs``."""
+
+    def read(self, ref: str) -> tuple[str, bytes] | None:
+        """An opaque version and the content, ``None`` if there is none."""
+        ...
+
+    def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
+        """The new version.
+
+        Raises:
+            InventoryLocked: The version is no longer the expected one; nothing was written.
+        """
         ...
 
 

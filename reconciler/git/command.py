@@ -13,6 +13,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from reconciler.errors import GitError
@@ -87,7 +88,12 @@ def environment(outer: Mapping[str, str]) -> dict[str, str]:
 
 
 def run(
-    directory: Path, arguments: Sequence[str], *, given: bytes = b"", answers: Sequence[int] = (0,)
+    directory: Path,
+    arguments: Sequence[str],
+    *,
+    given: bytes = b"",
+    answers: Sequence[int] = (0,),
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[int, bytes]:
     """Exit code and standard output of one git command in a directory.
 
@@ -96,6 +102,7 @@ def run(
         arguments: Sub-command and its arguments; never a shell line.
         given: Standard input.
         answers: Exit codes that are answers; any other is an error.
+        variables: Further environment variables, such as the author of a commit.
 
     Raises:
         GitError: git is missing, took too long, or failed; with git's own last words.
@@ -105,7 +112,7 @@ def run(
         done = subprocess.run(  # noqa: S603 - no shell, and a revision never starts with a dash
             command,
             cwd=directory,
-            env=environment(os.environ),
+            env={**environment(os.environ), **variables},
             input=given,
             capture_output=True,
             check=False,

@@ -1,0 +1,113 @@
+"""One file kept under a ref of its own, with its history; never part of a branch. Implements ``ports.RefStore``.
+
+Each write is a commit on top of the one that was read, so ``git log refs/kquota/…`` shows who changed what.
+Two writers cannot overwrite each other: ``update-ref`` and ``push --force-with-lease`` name the old value.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import GitError, InventoryLocked
+from reconciler.git.command import run
+
+_NOTHING: Final = "0" * 40
+_AUTHOR: Final = {
+    "GIT_AUTHOR_NAME": "kquota",
+    "GIT_AUTHOR_EMAIL": "kquota@localhost",
+    "GIT_COMMITTER_NAME": "kquota",
+    "GIT_COMMITTER_EMAIL": "kquota@localhost",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitRefs:
+    """Refs of one repository, shared through a remote if one is named.
+
+    Attributes:
+        top: Any directory inside the repository.
+        remote: Remote that has the truth, such as ``origin``; "" = this clone has it.
+        file: Name of the file in the ref's tree.
+    """
+
+    top: Path
+    remote: str = ""
+    file: str = "inventory.json"
+
+    def read(self, ref: str) -> tuple[str, bytes] | None:
+        """Commit id and content, ``None`` if there is no such ref.
+
+        Raises:
+            GitError: The remote cannot be reached, or the ref has no such file.
+        """
+        commit = self._fetched(ref) if self.remote else self._local(ref)
+        if commit == _NOTHING:
+            return None
+        _, content = run(self.top, ("cat-file", "blob", f"{commit}:{self.file}"))
+        return commit, content
+
+    def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
+        """The id of the commit that now holds ``content``.
+
+        Args:
+            ref: Full name, ``refs/kquota/…``.
+            content: The file.
+            expected: Commit id that was read, ``None`` if there was no ref.
+            message: Why, for the log.
+
+        Raises:
+            InventoryLocked: Somebody else wrote meanwhile; nothing was written.
+            GitError: Anything else that git refuses.
+        """
+        old = expected or _NOTHING
+        blob = self._made(("hash-object", "-w", "--stdin"), content)
+        tree = self._made(("mktree", "-z"), f"100644 blob {blob}\t{self.file}\0".encode())
+        parents = () if expected is None else ("-p", expected)
+        commit = self._made(("commit-tree", tree, *parents, "-m", message), b"")
+        if self.remote:
+            self._push(ref, commit, expected or "")
+            old = self._local(ref)
+        code, _ = run(self.top, ("update-ref", ref, commit, old), answers=(0, 1, 128))
+        if code != 0:
+            raise _overtaken(ref)
+        return commit
+
+    def _made(self, arguments: tuple[str, ...], given: bytes) -> str:
+        return run(self.top, arguments, given=given, variables=_AUTHOR)[1].decode("ascii").strip()
+
+    def _local(self, ref: str) -> str:
+        code, answer = run(self.top, ("rev-parse", "--quiet", "--verify", ref), answers=(0, 1))
+        return answer.decode("ascii").strip() if code == 0 else _NOTHING
+
+    def _fetched(self, ref: str) -> str:
+        """The remote's commit, brought here; zeros if the remote has no such ref."""
+        code, answer = run(self.top, ("ls-remote", "--exit-code", self.remote, ref), answers=(0, 2))
+        if code == 2:
+            return _NOTHING
+        _ = run(self.top, ("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{ref}"))
+        return answer.split(b"\t")[0].decode("ascii")
+
+    def _push(self, ref: str, commit: str, expected: str) -> None:
+        lease = f"--force-with-lease={ref}:{expected}"
+        code, _ = run(
+            self.top,
+            ("push", "--quiet", "--no-verify", lease, self.remote, f"{commit}:{ref}"),
+            answers=(0, 1, 128),
+        )
+        if code == 0:
+            return
+        _, now = run(self.top, ("ls-remote", self.remote, ref))
+        if now.split(b"\t")[0].decode("ascii") != expected:
+            raise _overtaken(ref)
+        raise GitError(
+            f"{ref} cannot be pushed to {self.remote}",
+            hint="the job's token needs the right to push (GitHub: contents: write)",
+        )
+
+
+def _overtaken(ref: str) -> InventoryLocked:
+    return InventoryLocked(
+        f"{ref} was written by somebody else meanwhile",
+        holder="the author of its newest commit",
+        hint="run one writer per cluster at a time, then start again",
+    )

@@ -1,0 +1,79 @@
+"""A file under a ref of its own: history, compare-and-swap, and sharing through a remote."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import GitError, InventoryLocked
+from reconciler.git.command import run
+from reconciler.git.refs import GitRefs
+
+REF = "refs/kquota/lkc1"
+
+
+def repository(path: Path, *arguments: str) -> Path:
+    path.mkdir()
+    run(path, ("init", "--quiet", "-b", "main", *arguments))
+    return path
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    return repository(tmp_path / "clone")
+
+
+def test_a_ref_that_is_not_there_reads_as_nothing(top: Path):
+    assert GitRefs(top=top).read(REF) is None
+
+
+def test_what_was_written_reads_back_and_keeps_its_history(top: Path):
+    refs = GitRefs(top=top)
+    first = refs.write(REF, b"one\n", expected=None, message="intent")
+    assert refs.read(REF) == (first, b"one\n")
+    second = refs.write(REF, b"two\n", expected=first, message="result")
+    assert refs.read(REF) == (second, b"two\n")
+    _, log = run(top, ("log", "--format=%s", REF))
+    assert log == b"result\nintent\n"
+
+
+def test_no_branch_and_no_work_tree_is_touched(top: Path):
+    GitRefs(top=top).write(REF, b"one", expected=None, message="intent")
+    assert run(top, ("for-each-ref", "refs/heads"))[1] == b""
+    assert [path.name for path in top.iterdir()] == [".git"]
+
+
+def test_a_writer_that_was_overtaken_writes_nothing(top: Path):
+    refs = GitRefs(top=top)
+    first = refs.write(REF, b"one", expected=None, message="a")
+    second = refs.write(REF, b"two", expected=first, message="b")
+    for expected in (None, first):
+        with pytest.raises(InventoryLocked, match="somebody else"):
+            refs.write(REF, b"mine", expected=expected, message="c")
+    assert refs.read(REF) == (second, b"two")
+
+
+def test_two_clones_share_one_remote_and_cannot_overwrite_each_other(tmp_path: Path):
+    remote = repository(tmp_path / "remote", "--bare")
+    clones = [repository(tmp_path / name) for name in ("a", "b")]
+    for clone in clones:
+        run(clone, ("remote", "add", "origin", str(remote)))
+    one, other = (GitRefs(top=clone, remote="origin") for clone in clones)
+    assert one.read(REF) is None
+    first = one.write(REF, b"one", expected=None, message="a")
+    assert other.read(REF) == (first, b"one")
+    second = other.write(REF, b"two", expected=first, message="b")
+    with pytest.raises(InventoryLocked):
+        one.write(REF, b"mine", expected=first, message="c")
+    assert one.read(REF) == (second, b"two")
+
+
+def test_an_unreachable_remote_is_an_error_not_an_empty_inventory(top: Path, tmp_path: Path):
+    run(top, ("remote", "add", "origin", str(tmp_path / "gone")))
+    with pytest.raises(GitError, match="git ls-remote failed"):
+        GitRefs(top=top, remote="origin").read(REF)
+
+
+def test_a_ref_without_our_file_is_an_error(top: Path):
+    GitRefs(top=top, file="other.json").write(REF, b"x", expected=None, message="a")
+    with pytest.raises(GitError):
+        GitRefs(top=top).read(REF)

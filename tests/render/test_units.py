@@ -1,0 +1,81 @@
+"""Numbers for people never hide the exact number."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.keys import Key
+from reconciler.render import units
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (10 * 2**20, "10 MiB/s"),
+        (20_000_000, "20 MB/s"),
+        (1.5 * 2**20, "1.5 MiB/s"),
+        (1024, "1 KiB/s"),
+        (1000, "1 kB/s"),
+        (999, "999 B/s"),
+        (10_000_001, "≈ 9.54 MiB/s"),
+        (2**40, "1 TiB/s"),
+        (1_073_741_825, "≈ 1 GiB/s"),
+        (1_073_000_001, "≈ 1023 MiB/s"),
+    ],
+)
+def test_byte_rates_take_the_unit_in_which_they_are_round(value, text):
+    assert units.byte_rate(float(value)) == text
+
+
+@given(st.floats(min_value=1, max_value=2**63))
+def test_a_byte_rate_without_a_sign_of_rounding_is_exact(value):
+    text = units.byte_rate(value)
+    if not text.startswith("≈"):
+        amount, _, unit = text.partition(" ")
+        sizes = {"B/s": 1, **dict(units._BINARY), **dict(units._DECIMAL)}
+        assert float(amount) * sizes[unit] == value
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        (Key.PRODUCER_BYTE_RATE, 10485760.0, "10485760 (10 MiB/s)"),
+        (Key.PRODUCER_BYTE_RATE, None, "-"),
+        (Key.CONSUMER_BYTE_RATE, 2.0**63, "9223372036854775807 (2^63, the maximum)"),
+        (Key.REQUEST_PERCENTAGE, 50.5, "50.5 %"),
+        (Key.CONTROLLER_MUTATION_RATE, 10.0, "10/s"),
+        (Key.CONNECTION_CREATION_RATE, 3.0, "3/s"),
+    ],
+)
+def test_a_limit_shows_the_exact_number_and_the_readable_one(key, value, text):
+    assert units.limit(key, value) == text
+
+
+def test_values_that_no_manifest_may_hold_are_still_shown():
+    assert units.number(float("nan")) == "nan"
+    assert units.number(float("inf")) == "inf"
+    assert units.number(1000000.0000005) == "1000000.0000005"
+    assert units.quantity(Key.PRODUCER_BYTE_RATE, None) == "no limit"
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_for_json_is_the_same_number(value):
+    assert units.json_number(value) == value
+    assert float(units.number(value)) == value
+
+
+def test_ages_and_instants():
+    assert [units.age(s) for s in (-5, 40, 300, 7200, 200_000)] == [
+        "0 s",
+        "40 s",
+        "5 min",
+        "2 h",
+        "2 d",
+    ]
+    assert units.instant(1_700_000_000.0) == "2023-11-14T22:13:20Z"
+
+
+def test_counts_agree_with_their_noun():
+    assert units.count(1, "change") == "1 change"
+    assert units.count(1200, "change") == "1,200 changes"
+    assert units.count(2, "entity", "entities") == "2 entities"
