@@ -77,11 +77,17 @@ def java_program(
     return _run(command(version, source, *arguments), stdin)
 
 
-def kafka_configs(version: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """`kafka-configs` of a version with the given arguments; never raises for its exit code."""
+def kafka_configs(
+    version: str, *arguments: str, flags: Sequence[str] = ()
+) -> "subprocess.CompletedProcess[str]":
+    """`kafka-configs` of a version with the given arguments; never raises for its exit code.
+
+    `flags` are for the JVM: OAUTHBEARER clients of 4.x need `Issuer.jvm_flags()`.
+    """
     classpath = jars.resolve(CONFIGS_OF.get(version, version)).classpath
     tool = "kafka.admin.ConfigCommand"
-    return _run([jars.java(), *QUICK_JVM, QUIET, "-cp", classpath, tool, *arguments], "")
+    words = [jars.java(), *QUICK_JVM, *flags, QUIET, "-cp", classpath, tool, *arguments]
+    return _run(words, "")
 
 
 def _run(words: Sequence[str], stdin: str) -> "subprocess.CompletedProcess[str]":
