@@ -1,0 +1,47 @@
+"""How long to wait before the next try, and what is left of a deadline. Numbers only; nothing here sleeps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+JITTER: Final = 0.2
+"""Kafka's ExponentialBackoff spreads waits by ±20 % (KIP-580)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Waits that double from ``first`` to ``cap`` seconds, each spread by ±20 %."""
+
+    first: float
+    cap: float
+
+    def pause(self, failures: int, uniform: Callable[[], float]) -> float:
+        """Seconds to wait after so many failures in a row (from 1).
+
+        Args:
+            failures: 1 after the first failure.
+            uniform: Gives a number in [0, 1); the source of randomness.
+        """
+        if failures < 1:
+            return 0.0
+        whole = min(self.cap, self.first * 2.0 ** min(failures - 1, 60))
+        return whole * (1 - JITTER + 2 * JITTER * uniform())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadline:
+    """One instant on the monotonic clock by which a call must end."""
+
+    at: float
+
+    def left(self, now: float) -> float:
+        """Seconds until the deadline, never below 0."""
+        return max(0.0, self.at - now)
+
+    def within(self, now: float, seconds: float) -> float:
+        """``seconds``, or what is left of the deadline if that is less."""
+        return min(seconds, self.left(now))
+
+    def passed(self, now: float) -> bool:
+        """Whether nothing is left."""
+        return now >= self.at

@@ -1,0 +1,22 @@
+"""The real clock: the only place of the client that asks the operating system for the time."""
+
+import asyncio
+import time
+
+
+class SystemClock:
+    """Implements :class:`reconciler.ports.Clock` with the machine's clocks."""
+
+    __slots__ = ()
+
+    def now(self) -> float:
+        """Seconds since the epoch, UTC."""
+        return time.time()  # noqa: TID251 - this is the clock that others take
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; the same clock that asyncio's loop uses."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait at least this long; 0 or less yields once."""
+        await asyncio.sleep(max(seconds, 0))

@@ -1,0 +1,223 @@
+"""The table of configuration keys: Java's names, librdkafka's aliases, and what each may hold. No behaviour.
+
+Sources: ``CommonClientConfigs``, ``AdminClientConfig``, ``SaslConfigs``, ``SslConfigs``, ``ProducerConfig`` and
+``ConsumerConfig`` of Kafka 4.3, and librdkafka 2.11's CONFIGURATION.md. Where the two give one key two
+meanings the note says which one holds here.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+
+class Kind(Enum):
+    """How the text of a value is read."""
+
+    TEXT = "text"
+    LIST = "list"  # comma separated
+    PASSWORD = "kept as it is and never shown"
+    MILLIS = "milliseconds"  # a whole number >= 0, kept as seconds
+    COUNT = "count"  # a whole number > 0
+    SWITCH = "true or false"
+    IGNORED = "ignored"  # a setting of this kind of client that has no meaning for ours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRule:
+    """One key.
+
+    Attributes:
+        name: Canonical name, Java's where there is one.
+        kind: How its text is read.
+        choices: The only values allowed, in lower case; empty = any.
+        aliases: Other names for the same thing.
+    """
+
+    name: str
+    kind: Kind = Kind.TEXT
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+def _rules(kind: Kind, *names: str) -> tuple[KeyRule, ...]:
+    return tuple(KeyRule(name=name, kind=kind) for name in names)
+
+
+_KNOWN: Final = (
+    KeyRule(name="bootstrap.servers", kind=Kind.LIST, aliases=("metadata.broker.list",)),
+    KeyRule(
+        name="security.protocol",
+        choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
+    ),
+    KeyRule(name="client.id"),
+    KeyRule(
+        name="client.dns.lookup",
+        choices=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    ),
+    KeyRule(name="broker.address.family", choices=("any", "v4", "v6")),
+    KeyRule(name="metadata.recovery.strategy", choices=("none", "rebootstrap")),
+    KeyRule(name="receive.message.max.bytes", kind=Kind.COUNT),
+    # time
+    KeyRule(name="request.timeout.ms", kind=Kind.MILLIS, aliases=("socket.timeout.ms",)),
+    *_rules(
+        Kind.MILLIS,
+        "default.api.timeout.ms",
+        "retry.backoff.ms",
+        "retry.backoff.max.ms",
+        "reconnect.backoff.ms",
+        "reconnect.backoff.max.ms",
+        "socket.connection.setup.timeout.ms",
+        "socket.connection.setup.timeout.max.ms",
+        "connections.max.idle.ms",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
+        "sasl.login.retry.backoff.ms",
+        "sasl.login.retry.backoff.max.ms",
+    ),
+    # TLS. ssl.keystore.location is Java's: its type comes from ssl.keystore.type or from the file itself,
+    # which covers librdkafka's meaning (always PKCS#12) as well.
+    KeyRule(name="ssl.truststore.location", aliases=()),
+    KeyRule(name="ssl.truststore.type"),
+    KeyRule(name="ssl.truststore.password", kind=Kind.PASSWORD),
+    KeyRule(name="ssl.truststore.certificates", aliases=("ssl.ca.pem",)),
+    KeyRule(name="ssl.ca.location"),
+    KeyRule(name="ssl.keystore.location"),
+    KeyRule(name="ssl.keystore.type"),
+    KeyRule(name="ssl.keystore.password", kind=Kind.PASSWORD),
+    KeyRule(name="ssl.keystore.certificate.chain", aliases=("ssl.certificate.pem",)),
+    KeyRule(name="ssl.keystore.key", kind=Kind.PASSWORD, aliases=("ssl.key.pem",)),
+    KeyRule(name="ssl.certificate.location"),
+    KeyRule(name="ssl.key.location"),
+    KeyRule(name="ssl.key.password", kind=Kind.PASSWORD),
+    KeyRule(name="ssl.endpoint.identification.algorithm", choices=("", "https", "none")),
+    KeyRule(name="ssl.protocol", choices=("tls", "tlsv1.2", "tlsv1.3")),
+    KeyRule(name="ssl.enabled.protocols", kind=Kind.LIST),
+    KeyRule(name="ssl.cipher.suites", kind=Kind.LIST),
+    KeyRule(name="enable.ssl.certificate.verification", kind=Kind.SWITCH),
+    # SASL
+    KeyRule(name="sasl.mechanism", aliases=("sasl.mechanisms",)),
+    KeyRule(name="sasl.jaas.config", kind=Kind.PASSWORD),
+    KeyRule(name="sasl.username"),
+    KeyRule(name="sasl.password", kind=Kind.PASSWORD),
+    KeyRule(name="sasl.kerberos.service.name"),
+    KeyRule(name="sasl.kerberos.principal"),
+    KeyRule(name="sasl.login.callback.handler.class"),
+    KeyRule(name="sasl.client.callback.handler.class"),
+    KeyRule(name="sasl.login.class"),
+    KeyRule(name="sasl.oauthbearer.jwt.retriever.class"),
+    KeyRule(name="sasl.oauthbearer.method", choices=("default", "oidc")),
+    KeyRule(name="sasl.oauthbearer.grant.type", choices=("client_credentials",)),
+    KeyRule(name="sasl.oauthbearer.token.endpoint.url"),
+    KeyRule(
+        name="sasl.oauthbearer.client.id",
+        aliases=("sasl.oauthbearer.client.credentials.client.id",),
+    ),
+    KeyRule(
+        name="sasl.oauthbearer.client.secret",
+        kind=Kind.PASSWORD,
+        aliases=("sasl.oauthbearer.client.credentials.client.secret",),
+    ),
+    KeyRule(name="sasl.oauthbearer.scope"),
+    KeyRule(name="sasl.oauthbearer.extensions"),
+    KeyRule(name="sasl.oauthbearer.header.urlencode", kind=Kind.SWITCH),
+    KeyRule(name="https.ca.location"),
+    KeyRule(name="https.ca.pem"),
+    # ours
+    KeyRule(name="proxy.url", kind=Kind.PASSWORD),
+    # Settings of Kafka's admin client and of librdkafka that change nothing here.
+    *_rules(
+        Kind.IGNORED,
+        "retries",
+        "metadata.max.age.ms",
+        "metadata.max.idle.ms",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "auto.include.jmx.reporter",
+        "enable.metrics.push",
+        "send.buffer.bytes",
+        "receive.buffer.bytes",
+        "security.providers",
+        "config.providers",
+        "ssl.provider",
+        "ssl.engine.factory.class",
+        "ssl.keymanager.algorithm",
+        "ssl.trustmanager.algorithm",
+        "ssl.secure.random.implementation",
+        "ssl.providers",
+        "ssl.curves.list",
+        "ssl.sigalgs.list",
+        "ssl.crl.location",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "api.version.request",
+        "api.version.request.timeout.ms",
+        "broker.version.fallback",
+        "client.rack",
+        "debug",
+        "log_level",
+        "log.connection.close",
+        "socket.keepalive.enable",
+        "socket.nagle.disable",
+        "socket.receive.buffer.bytes",
+        "socket.send.buffer.bytes",
+        "socket.max.fails",
+        "statistics.interval.ms",
+        "topic.metadata.refresh.interval.ms",
+        "message.max.bytes",
+    ),
+)
+
+KEYS: Final[dict[str, KeyRule]] = {
+    name: rule for rule in _KNOWN for name in (rule.name, *rule.aliases)
+}
+"""Every name, aliases included, to its rule."""
+
+IGNORED_PREFIXES: Final = ("config.providers.", "metrics.context.", "listener.name.")
+
+REFUSED: Final[dict[str, str]] = {
+    "bootstrap.controllers": (
+        "controllers do not answer DescribeClientQuotas; give bootstrap.servers, brokers forward changes"
+        " to the controller themselves"
+    ),
+}
+"""Keys that cannot work, with the reason."""
+
+_PRODUCER: Final = (
+    "acks", "batch.size", "buffer.memory", "compression.gzip.level", "compression.lz4.level",
+    "compression.type", "compression.zstd.level", "delivery.timeout.ms", "enable.idempotence",
+    "interceptor.classes", "key.serializer", "linger.ms", "max.block.ms",
+    "max.in.flight.requests.per.connection", "max.request.size", "partitioner.adaptive.partitioning.enable",
+    "partitioner.availability.timeout.ms", "partitioner.class", "partitioner.ignore.keys",
+    "transaction.timeout.ms", "transaction.two.phase.commit.enable", "transactional.id", "value.serializer",
+)  # fmt: skip
+_CONSUMER: Final = (
+    "allow.auto.create.topics", "auto.commit.interval.ms", "auto.offset.reset", "check.crcs",
+    "enable.auto.commit", "exclude.internal.topics", "fetch.max.bytes", "fetch.max.wait.ms",
+    "fetch.min.bytes", "group.id", "group.instance.id", "group.protocol", "group.remote.assignor",
+    "heartbeat.interval.ms", "isolation.level", "key.deserializer", "max.partition.fetch.bytes",
+    "max.poll.interval.ms", "max.poll.records", "partition.assignment.strategy", "session.timeout.ms",
+    "share.acknowledgement.mode", "value.deserializer",
+)  # fmt: skip
+
+FOREIGN: Final[dict[str, str]] = dict.fromkeys(_PRODUCER, "producer") | dict.fromkeys(
+    _CONSUMER, "consumer"
+)
+"""Keys of other clients, to the client that they belong to."""

@@ -1,0 +1,121 @@
+"""What the client tells about its work: plain callables with a no-op default. Nothing here carries payload or secrets."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connected:
+    """A transport is up, TLS included; the broker has not been spoken to yet.
+
+    Attributes:
+        node: ``host:port`` as configured or advertised.
+        address: The address that answered.
+        tls: Protocol version such as ``TLSv1.3``, "" without TLS.
+        seconds: From the first dial.
+    """
+
+    node: str
+    address: str
+    tls: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disconnected:
+    """A connection ended; ``reason`` is "" if we closed it because it was not needed."""
+
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authenticated:
+    """SASL succeeded; ``lifetime`` is the session's in seconds, 0 for no end; ``again`` on re-authentication."""
+
+    node: str
+    mechanism: str
+    lifetime: float
+    again: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSent:
+    """A request left. SASL requests are not told, not even their sizes."""
+
+    node: str
+    api: str
+    version: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseReceived:
+    """An answer was read, ``seconds`` after its request left."""
+
+    node: str
+    api: str
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retried:
+    """A call will be tried again after ``pause`` seconds; ``attempt`` counts the tries so far."""
+
+    api: str
+    node: str
+    attempt: int
+    pause: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttled:
+    """The broker mutes this connection for ``seconds`` (KIP-219)."""
+
+    node: str
+    api: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebootstrapped:
+    """The known brokers were given up and the bootstrap addresses are asked anew (KIP-899, KIP-1102)."""
+
+    reason: str
+
+
+def _nothing(_: object, /) -> None:
+    """The default of every event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """One callable per event. They run on the loop between two steps of the protocol, so they must be quick."""
+
+    connected: Callable[[Connected], None] = field(default=_nothing)
+    disconnected: Callable[[Disconnected], None] = field(default=_nothing)
+    authenticated: Callable[[Authenticated], None] = field(default=_nothing)
+    request: Callable[[RequestSent], None] = field(default=_nothing)
+    response: Callable[[ResponseReceived], None] = field(default=_nothing)
+    retry: Callable[[Retried], None] = field(default=_nothing)
+    throttled: Callable[[Throttled], None] = field(default=_nothing)
+    rebootstrap: Callable[[Rebootstrapped], None] = field(default=_nothing)
+
+
+SILENT: Final = Events()
+
+_Event = TypeVar("_Event")
+
+
+def tell(listener: Callable[[_Event], None], event: _Event) -> None:
+    """Call a listener; its failure goes to the loop's exception handler and never into the protocol."""
+    try:
+        listener(event)
+    except Exception as error:  # noqa: BLE001 - a stranger's callable may raise anything
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"a listener of {type(event).__name__} failed", "exception": error}
+        )

@@ -1,0 +1,121 @@
+"""``sasl.jaas.config`` to one login module with its options. Only the tokenizer and its grammar live here.
+
+Kafka reads the value with Java's StreamTokenizer (``org.apache.kafka.common.security.JaasConfig``, 4.3):
+words may hold letters, ``- _ $`` and, after the first character, digits and dots; texts stand in double or
+single quotes with C-like escapes; ``//`` and ``/* */`` are comments. A bare number is not a word, so
+``password=1234`` is an error in Kafka as well.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.client.secret import Secret
+from reconciler.errors import ConfigError
+
+KEY: Final = "sasl.jaas.config"
+_FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
+_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_TOKEN: Final = re.compile(
+    r"""(?P<skip>[\x00-\x20]+|//[^\r\n]*|/\*.*?\*/|/[^\r\n]*)
+      |(?P<quoted>"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')
+      |(?P<word>[A-Za-z_$\u00a0-\uffff][A-Za-z0-9_$.\-\u00a0-\uffff]*)
+      |(?P<number>[0-9.\-][0-9.\-A-Za-z_$]*)
+      |(?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE: Final = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginModule:
+    """One login module. Option values are secrets until someone knows better."""
+
+    name: str
+    flag: str
+    options: dict[str, Secret]
+
+    @property
+    def short_name(self) -> str:
+        """The class without its package."""
+        return self.name.rpartition(".")[2]
+
+    def text(self, option: str) -> str | None:
+        """The value of an option that is not a secret."""
+        value = self.options.get(option)
+        return None if value is None else value.reveal()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+
+
+def parse(text: str, *, where: str = "") -> LoginModule:
+    """The one login module of ``sasl.jaas.config``.
+
+    Raises:
+        ConfigError: The text is not one module, a flag, options and a semicolon. Values are not quoted in
+            the message, because they hold passwords.
+    """
+    tokens = list(_tokens(text, where))
+    name, flag = (_word(tokens, at, where) for at in (0, 1))
+    if flag.lower() not in _FLAGS:
+        raise _error(f"the login module {name} needs a flag such as required after it", where)
+    options: dict[str, Secret] = {}
+    at = 2
+    while at < len(tokens) and tokens[at] != _Token("sign", ";"):
+        key = _word(tokens, at, where)
+        if at + 2 >= len(tokens) or tokens[at + 1] != _Token("sign", "="):
+            raise _error(f"the option {key} has no value", where)
+        value = tokens[at + 2]
+        if value.kind not in {"word", "quoted"}:
+            raise _error(f"the value of the option {key} must stand in quotes", where)
+        options[key] = Secret(value.text)
+        at += 3
+    if at >= len(tokens):
+        raise _error("the entry must end with a semicolon", where)
+    if at + 1 < len(tokens):
+        raise _error("more than one login module is given; Kafka clients take exactly one", where)
+    return LoginModule(name=name, flag=flag.lower(), options=options)
+
+
+def _tokens(text: str, where: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or ""
+        if kind == "skip":
+            continue
+        found = match.group()
+        if kind == "sign" and found in "\"'":
+            raise _error("a quote is opened and not closed on the same line", where)
+        yield _Token(kind, _unquoted(found) if kind == "quoted" else found)
+
+
+def _unquoted(token: str) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        escaped = match.group(1)
+        if escaped[0] in "01234567":
+            return chr(int(escaped, 8))
+        return _ESCAPES.get(escaped, escaped)
+
+    return _ESCAPE.sub(replaced, token[1:-1])
+
+
+def _word(tokens: list[_Token], at: int, where: str) -> str:
+    if at >= len(tokens) or tokens[at].kind not in {"word", "quoted"}:
+        expected = (
+            ("a login module class", "a flag such as required")[at] if at < 2 else "an option"
+        )
+        raise _error(f"{expected} is expected at token {at + 1}", where)
+    return tokens[at].text
+
+
+def _error(message: str, where: str) -> ConfigError:
+    return ConfigError(
+        f"{KEY}: {message}",
+        key=KEY,
+        where=where,
+        hint='for example: org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";',
+    )

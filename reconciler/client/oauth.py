@@ -1,0 +1,243 @@
+"""``sasl.oauthbearer.*``, JAAS options and callback handler classes to a token source.
+
+Java names a class that fetches tokens; we have built-in twins for the known ones and refuse the rest
+with what to do instead. A class that is not known is never ignored: it would log in as somebody else.
+"""
+
+import asyncio
+import importlib
+import os
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from reconciler.client import tls
+from reconciler.client.backoff import Backoff
+from reconciler.client.jaas import LoginModule
+from reconciler.client.oidc import OidcSettings, OidcTokens
+from reconciler.client.secret import Secret
+from reconciler.client.settings import Setting, Settings
+from reconciler.client.token import Token, TokenSource, check_extensions
+from reconciler.client.unsecured import UnsecuredTokens, wants_unsecured
+from reconciler.errors import AuthenticationError, ConfigError
+from reconciler.ports import Clock
+
+Maker = Callable[[Clock], TokenSource]
+
+_HANDLERS: Final = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class")
+_TWINS: Final = {
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler": "oidc",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler": "oidc",
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler": "unsecured",
+    "software.amazon.msk.auth.iam.IAMClientCallbackHandler": "msk",
+    "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler": "msk",
+    "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler": "oidc",
+}
+"""Callback handler classes that we have a twin of."""
+
+_RETRIEVERS: Final = {
+    "org.apache.kafka.common.security.oauthbearer.ClientCredentialsJwtRetriever",
+    "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+}
+_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_MSK_HOST: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:amazonaws|api\.aws)")
+
+
+def from_settings(settings: Settings, module: LoginModule | None) -> Maker:
+    """What makes the token source for OAUTHBEARER.
+
+    Raises:
+        ConfigError: A handler class has no twin here, or something that the flow needs is missing.
+    """
+    options: Mapping[str, Secret] = {} if module is None else module.options
+    twin = _twin(settings)
+    if twin == "msk":
+        return msk(settings, module)
+    if twin == "unsecured" or (not twin and wants_unsecured(options)):
+        extensions = _extensions(settings, options)
+        return lambda clock: UnsecuredTokens(options, extensions, clock)
+    found = _oidc(settings, options)
+    return lambda clock: OidcTokens(found, clock)
+
+
+def refuse_handlers(settings: Settings) -> None:
+    """For mechanisms that need no handler: a class that is set would change who we are.
+
+    Raises:
+        ConfigError: One is set.
+    """
+    for key in (*_HANDLERS, "sasl.login.class"):
+        if settings.text(key):
+            raise settings.error(
+                key,
+                "Java classes cannot be loaded here",
+                hint="give user name and password in this file",
+            )
+
+
+def msk(settings: Settings, module: LoginModule | None) -> Maker:
+    """What makes tokens for Amazon MSK with IAM; needs the extra ``msk``.
+
+    Raises:
+        ConfigError: The extra is not installed, or no region can be found.
+    """
+    options: Mapping[str, Secret] = {} if module is None else module.options
+    try:
+        signer: Any = importlib.import_module("aws_msk_iam_sasl_signer").MSKAuthTokenProvider
+    except ImportError:
+        raise settings.error(
+            "sasl.mechanism",
+            "AWS_MSK_IAM needs the extra 'msk'",
+            hint="pip install 'kafka-quota-reconciler[msk]'",
+        ) from None
+    region = _region(settings)
+
+    def text(option: str) -> str:
+        return options.get(option, Secret("")).reveal()
+
+    def generate() -> tuple[str, int]:
+        made: tuple[str, int]
+        if role := text("awsRoleArn"):
+            session = text("awsRoleSessionName") or "kquota"
+            made = signer.generate_auth_token_from_role_arn(region, role, session)
+        elif profile := text("awsProfileName"):
+            made = signer.generate_auth_token_from_profile(region, profile)
+        else:
+            made = signer.generate_auth_token(region)
+        return made
+
+    async def fetch() -> Token:
+        try:
+            value, expires_ms = await asyncio.to_thread(generate)
+        except Exception as error:  # noqa: BLE001 - botocore raises its own tree
+            raise AuthenticationError(
+                f"no token for MSK in {region}: {type(error).__name__}",
+                hint="check the AWS credentials of this process with: aws sts get-caller-identity",
+            ) from None
+        return Token(value=Secret(value), expires_at=expires_ms / 1000)
+
+    return lambda _: fetch
+
+
+def _twin(settings: Settings) -> str:
+    """``oidc``, ``unsecured``, ``msk`` or "" if no handler is named."""
+    found = ""
+    for key in _HANDLERS:
+        name = settings.text(key)
+        if not name:
+            continue
+        if name not in _TWINS:
+            raise settings.error(
+                key, f"the Java class {name} cannot be loaded here", hint=_HANDLER_HINT
+            )
+        found = _TWINS[name]
+    retriever = settings.text("sasl.oauthbearer.jwt.retriever.class")
+    if retriever and retriever not in _RETRIEVERS:
+        raise settings.error(
+            "sasl.oauthbearer.jwt.retriever.class",
+            f"the Java class {retriever} cannot be loaded here",
+            hint=_HANDLER_HINT,
+        )
+    if settings.text("sasl.login.class"):
+        raise settings.error("sasl.login.class", "Java classes cannot be loaded here")
+    return found
+
+
+def _oidc(settings: Settings, options: Mapping[str, Secret]) -> OidcSettings:
+    def first(key: str, *names: str) -> Secret | None:
+        return settings.secret(key) or next(
+            (options[name] for name in names if options.get(name)), None
+        )
+
+    url = first(_URL, "oauth.token.endpoint.uri")
+    client_id = first("sasl.oauthbearer.client.id", "clientId", "oauth.client.id")
+    secret = first("sasl.oauthbearer.client.secret", "clientSecret", "oauth.client.secret")
+    for key, value in (
+        (_URL, url),
+        ("sasl.oauthbearer.client.id", client_id),
+        ("sasl.oauthbearer.client.secret", secret),
+    ):
+        if not value:
+            raise settings.error(key, "is missing", hint=_FLOW_HINT)
+    scope = first("sasl.oauthbearer.scope", "scope", "oauth.scope")
+    life = settings.seconds("sasl.login.retry.backoff.max.ms", 10.0)
+    try:
+        return OidcSettings(
+            url=url.reveal().strip() if url else "",
+            client_id=client_id.reveal().strip() if client_id else "",
+            client_secret=secret or Secret(""),
+            scope=scope.reveal().strip() if scope else "",
+            extensions=_extensions(settings, options),
+            urlencode=settings.switch("sasl.oauthbearer.header.urlencode", default=False),
+            connect_seconds=settings.seconds("sasl.login.read.timeout.ms", 10.0) or 10.0,
+            retry=Backoff(
+                first=settings.seconds("sasl.login.retry.backoff.ms", 0.1) or 0.1, cap=life or 10.0
+            ),
+            tries_for=life or 10.0,
+            tls=_endpoint_tls(settings, options),
+        )
+    except ConfigError as error:
+        raise settings.error(error.key or _URL, error.message.partition(": ")[2]) from None
+
+
+def _extensions(settings: Settings, options: Mapping[str, Secret]) -> dict[str, str]:
+    """``name=value,name=value`` of librdkafka, or ``extension_name`` options of JAAS."""
+    key = "sasl.oauthbearer.extensions"
+    found = {
+        name.removeprefix("extension_"): value.reveal()
+        for name, value in options.items()
+        if name.startswith("extension_")
+    }
+    for pair in settings.items(key):
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise settings.error(key, f"{name!r} has no value; write name=value")
+        found[name.strip()] = value.strip()
+    try:
+        check_extensions(found)
+    except ConfigError as error:
+        raise settings.error(key, error.message) from None
+    return found
+
+
+def _endpoint_tls(settings: Settings, options: Mapping[str, Secret]) -> ssl.SSLContext | None:
+    """TLS to the token endpoint: ``https.ca.*`` of librdkafka or ``ssl.*`` options of JAAS, as in Kafka."""
+    given = {
+        name: Setting(name=f"sasl.jaas.config {name}", text=value.reveal(), where=settings.where)
+        for name, value in options.items()
+        if name.startswith("ssl.")
+    }
+    for https, own in (
+        ("https.ca.location", "ssl.ca.location"),
+        ("https.ca.pem", "ssl.truststore.certificates"),
+    ):
+        if https in settings:
+            given[own] = settings.given[https]
+    if not given:
+        return None
+    return tls.from_settings(Settings(given=given, warnings=(), where=settings.where)).context()
+
+
+def _region(settings: Settings) -> str:
+    for server in settings.items("bootstrap.servers"):
+        found = _MSK_HOST.search(server)
+        if found:
+            return found.group(1)
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not region:
+        raise settings.error(
+            "bootstrap.servers", "names no AWS region", hint="set AWS_REGION for AWS_MSK_IAM"
+        )
+    return region
+
+
+_HANDLER_HINT: Final = (
+    "known: "
+    + ", ".join(sorted({name.rpartition(".")[2] for name in _TWINS}))
+    + "; in Python, pass token= with your own source"
+)
+_FLOW_HINT: Final = (
+    "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url, .client.id and .client.secret,"
+    " or a token source passed as token="
+)

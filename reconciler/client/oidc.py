@@ -1,0 +1,229 @@
+"""Tokens by OpenID Connect client credentials (KIP-768): one form POST, cached for most of the token's life.
+
+The standard library's HTTP runs in a thread. Errors carry the status, the endpoint's ``error`` and
+``error_description`` cut short and with every secret hidden, never the body.
+"""
+
+import asyncio
+import base64
+import json
+import random
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.client.backoff import Backoff
+from reconciler.client.secret import Secret, scrubbed
+from reconciler.client.token import Token
+from reconciler.errors import AuthenticationError, ConfigError
+from reconciler.ports import Clock
+
+RETRY: Final = Backoff(first=0.1, cap=10.0)
+REUSE_SHARE: Final = 0.8
+"""A token is used for this share of its life, as ``sasl.login.refresh.window.factor`` says by default."""
+
+_MAX_ANSWER: Final = 1024 * 1024
+_FINAL: Final = frozenset(
+    {400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415}
+)
+"""Answers that a second try would not change (HttpJwtRetriever of Kafka 4.3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcSettings:
+    """Where and how to ask for a token.
+
+    Attributes:
+        url: ``https://...``, or ``http://`` for a loopback address.
+        client_id: The OAuth client.
+        client_secret: Its secret.
+        scope: Scopes with blanks between; "" = the endpoint's default.
+        extensions: SASL extensions to send with the token.
+        urlencode: Form-encode id and secret before Basic (KAFKA-16345, RFC 6749 section 2.3.1).
+        connect_seconds: How long one try may take.
+        retry: Waits between tries.
+        tries_for: Seconds after which no further try begins.
+        tls: For the endpoint; None = the machine's authorities.
+    """
+
+    url: str
+    client_id: str
+    client_secret: Secret
+    scope: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict[str, str])
+    urlencode: bool = False
+    connect_seconds: float = 10.0
+    retry: Backoff = RETRY
+    tries_for: float = 10.0
+    tls: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
+        key = "sasl.oauthbearer.token.endpoint.url"
+        parts = urllib.parse.urlsplit(self.url)
+        if parts.scheme not in {"https", "http"} or not parts.hostname:
+            raise ConfigError(f"{key}: is not an https URL", key=key)
+        if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+            raise ConfigError(
+                f"{key}: must be https, because the client secret is sent to it", key=key
+            )
+        if parts.username or parts.password:
+            raise ConfigError(f"{key}: must not hold credentials", key=key)
+
+
+class _Refused(Exception):
+    """One try failed; ``final`` says that another would too."""
+
+    def __init__(self, message: str, *, final: bool) -> None:
+        super().__init__(message)
+        self.final = final
+
+
+class OidcTokens:
+    """A token source that asks an endpoint, and keeps the token for 80 % of its life."""
+
+    def __init__(self, settings: OidcSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._kept: Token | None = None
+        self._keep_until = 0.0
+        self._busy = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"OidcTokens(url={self._settings.url!r}, client_id={self._settings.client_id!r})"
+
+    async def __call__(self) -> Token:
+        """A token that is valid now.
+
+        Raises:
+            AuthenticationError: The endpoint refused, or did not give a usable token in time.
+        """
+        async with self._busy:
+            if self._kept is None or self._clock.now() >= self._keep_until:
+                self._kept = await self._fetch()
+                life = max((self._kept.expires_at or 0.0) - self._clock.now(), 0.0)
+                self._keep_until = self._clock.now() + REUSE_SHARE * life
+            return self._kept
+
+    def forget(self) -> None:
+        """Fetch anew next time: the broker did not like the token."""
+        self._kept = None
+
+    async def _fetch(self) -> Token:
+        started = self._clock.monotonic()
+        failures = 0
+        while True:
+            try:
+                return await asyncio.to_thread(_ask, self._settings, self._clock.now())
+            except _Refused as error:
+                failures += 1
+                pause = self._settings.retry.pause(failures, random.random)
+                spent = self._clock.monotonic() - started
+                if error.final or spent + pause > self._settings.tries_for:
+                    raise AuthenticationError(
+                        f"no token from {self._settings.url}: {error}",
+                        attempt=failures,
+                        hint="check sasl.oauthbearer.* and whether the endpoint is up",
+                    ) from None
+                await self._clock.sleep(pause)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the client secret to a place that nobody configured."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Follow none."""
+
+
+def _ask(settings: OidcSettings, now: float) -> Token:
+    """One request, in a thread."""
+    request = urllib.request.Request(  # noqa: S310 - the scheme is checked when settings are made
+        settings.url,
+        data=_form(settings),
+        headers={
+            "Accept": "application/json",
+            "Authorization": f"Basic {_basic(settings)}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        },
+    )
+    opener = urllib.request.build_opener(
+        _NoRedirects, urllib.request.HTTPSHandler(context=settings.tls)
+    )
+    try:
+        with opener.open(request, timeout=settings.connect_seconds) as answer:
+            body = answer.read(_MAX_ANSWER + 1)
+    except urllib.error.HTTPError as error:
+        with error:
+            words = _words(error.read(_MAX_ANSWER), settings)
+        raise _Refused(
+            f"HTTP {error.code}{words}", final=error.code in _FINAL or 300 <= error.code < 400
+        ) from None
+    except OSError as error:
+        inner = error.reason if isinstance(error, urllib.error.URLError) else error
+        certain = isinstance(inner, ssl.SSLCertVerificationError)
+        raise _Refused(scrubbed(str(inner), settings.client_secret), final=certain) from None
+    except Exception as error:  # noqa: BLE001 - http.client raises its own tree
+        raise _Refused(type(error).__name__, final=False) from None
+    return _token(body, settings, now)
+
+
+def _form(settings: OidcSettings) -> bytes:
+    fields = {"grant_type": "client_credentials"}
+    if settings.scope:
+        fields["scope"] = settings.scope
+    return urllib.parse.urlencode(fields).encode("ascii")
+
+
+def _basic(settings: OidcSettings) -> str:
+    pair = (settings.client_id, settings.client_secret.reveal())
+    if settings.urlencode:
+        pair = (urllib.parse.quote_plus(pair[0]), urllib.parse.quote_plus(pair[1]))
+    return base64.b64encode(":".join(pair).encode()).decode("ascii")
+
+
+def _words(body: bytes, settings: OidcSettings) -> str:
+    """The endpoint's own error fields (RFC 6749 section 5.2), safe to show."""
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return ""
+    if not isinstance(answer, dict):
+        return ""
+    told = [answer.get(name) for name in ("error", "error_description")]
+    text = ": ".join(word for word in told if isinstance(word, str))
+    return f" ({scrubbed(text, settings.client_secret, Secret(_basic(settings)))})" if text else ""
+
+
+def _token(body: bytes, settings: OidcSettings, now: float) -> Token:
+    if len(body) > _MAX_ANSWER:
+        raise _Refused("the answer is larger than 1 MiB", final=True)
+    try:
+        answer = json.loads(body)
+        value = answer["access_token"]
+        life = answer.get("expires_in")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _Refused("the answer is no JSON with an access_token", final=True) from None
+    if not isinstance(value, str):
+        raise _Refused("the answer's access_token is no text", final=True)
+    expires = _expiry(value, life, now)
+    try:
+        return Token(value=Secret(value), expires_at=expires, extensions=settings.extensions)
+    except ConfigError as error:
+        raise _Refused(error.message, final=True) from None
+
+
+def _expiry(value: str, life: object, now: float) -> float | None:
+    """When the token ends: ``expires_in``, else the JWT's own ``exp``, else unknown."""
+    if isinstance(life, str) and life.isdigit():
+        life = int(life)
+    if isinstance(life, int | float) and not isinstance(life, bool):
+        return now + life
+    try:
+        payload = value.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return float(claims["exp"])
+    except (IndexError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,71 @@
+"""PEM text to tidy blocks, and DER back to PEM. No files, no SSL context.
+
+Kafka reads PEM with a lenient pattern (``DefaultSslEngineFactory.PemParser``, 4.3): blocks may stand on one
+line with blanks instead of line ends, and text between blocks is ignored. OpenSSL is strict, so blocks are
+written anew here.
+"""
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_HEADED: Final = re.compile(r"\s*[A-Za-z-]+:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One PEM block; the body may be a private key, so it is not in ``repr``."""
+
+    label: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Block(label={self.label!r})"
+
+    @property
+    def is_certificate(self) -> bool:
+        """Whether it holds a certificate."""
+        return self.label.endswith("CERTIFICATE")
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it holds a private key."""
+        return self.label.endswith("PRIVATE KEY")
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether a password is needed to read the key (PKCS#8 or the older headers of OpenSSL)."""
+        return self.label.startswith("ENCRYPTED") or "Proc-Type: 4,ENCRYPTED" in self.text
+
+
+def blocks(text: str) -> tuple[Block, ...]:
+    """Every block of ``text`` in order."""
+    return tuple(
+        Block(label=label, text=_tidy(label, body)) for label, body in _BLOCK.findall(text)
+    )
+
+
+def certificates(text: str) -> str:
+    """The certificates of ``text``, one after the other; "" if there is none."""
+    return "".join(block.text for block in blocks(text) if block.is_certificate)
+
+
+def private_keys(text: str) -> tuple[Block, ...]:
+    """The private keys of ``text``."""
+    return tuple(block for block in blocks(text) if block.is_key)
+
+
+def from_der(label: str, der: bytes) -> str:
+    """A block made from its bytes."""
+    return _tidy(label, base64.b64encode(der).decode("ascii"))
+
+
+def _tidy(label: str, body: str) -> str:
+    if _HEADED.match(body):  # old encrypted keys carry headers that must stay on lines of their own
+        kept = "\n".join(line.strip() for line in body.strip().splitlines())
+        return f"-----BEGIN {label}-----\n{kept}\n-----END {label}-----\n"
+    letters = "".join(body.split())
+    lines = "\n".join(letters[at : at + 64] for at in range(0, len(letters), 64))
+    return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"

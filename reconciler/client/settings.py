@@ -1,0 +1,168 @@
+"""Texts from a file or mapping to checked settings, by the table of keys. No defaults and no meaning here.
+
+What comes out still has one entry per key, each with its place, so that every later error can name both.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler.client import references
+from reconciler.client.config_keys import (
+    FOREIGN,
+    IGNORED_PREFIXES,
+    KEYS,
+    REFUSED,
+    KeyRule,
+    Kind,
+)
+from reconciler.client.secret import Secret
+from reconciler.errors import ConfigError
+
+_SWITCHES: Final = {"true": True, "false": False}
+_MAX_MILLIS: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value as it was given: under which name and where. The text may be a secret: not in ``repr``."""
+
+    name: str
+    text: str
+    where: str
+
+    def __repr__(self) -> str:
+        return f"Setting(name={self.name!r}, where={self.where!r})"
+
+    def error(self, message: str, *, hint: str = "") -> ConfigError:
+        """An error that names this setting and its place."""
+        return ConfigError(f"{self.name}: {message}", key=self.name, where=self.where, hint=hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings by canonical key, and what people should be told about the keys that were given."""
+
+    given: Mapping[str, Setting]
+    warnings: tuple[str, ...]
+    where: str
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.given
+
+    def text(self, key: str) -> str | None:
+        """Blanks at both ends are cut off, as Kafka does for every type but a password."""
+        found = self.given.get(key)
+        return None if found is None else found.text.strip()
+
+    def lowered(self, key: str, default: str) -> str:
+        """A choice in lower case."""
+        found = self.text(key)
+        return default if found is None else found.lower()
+
+    def secret(self, key: str) -> Secret | None:
+        """A password, blanks included."""
+        found = self.given.get(key)
+        return None if found is None else Secret(found.text)
+
+    def items(self, key: str) -> tuple[str, ...]:
+        """The parts of a comma separated list, empty ones left out."""
+        return tuple(part for raw in (self.text(key) or "").split(",") if (part := raw.strip()))
+
+    def seconds(self, key: str, default: float) -> float:
+        """A time that is given in milliseconds."""
+        found = self.given.get(key)
+        return default if found is None else _whole(found) / 1000
+
+    def count(self, key: str, default: int) -> int:
+        """A whole number."""
+        found = self.given.get(key)
+        return default if found is None else _whole(found)
+
+    def switch(self, key: str, *, default: bool) -> bool:
+        """True or false."""
+        return _SWITCHES.get(self.lowered(key, ""), default)
+
+    def error(self, key: str, message: str, *, hint: str = "") -> ConfigError:
+        """An error about a key, whether it was given or not."""
+        found = self.given.get(key)
+        if found is not None:
+            return found.error(message, hint=hint)
+        return ConfigError(f"{key}: {message}", key=key, where=self.where, hint=hint)
+
+    def with_warnings(self, more: Iterable[str]) -> "Settings":
+        """The same settings with more to say."""
+        return replace(self, warnings=(*self.warnings, *more))
+
+
+def collect(given: Iterable[Setting], *, allowed: references.Allowed, where: str = "") -> Settings:
+    """Check names, resolve references and read values of everything that was given.
+
+    A later setting replaces an earlier one of the same name, as in a Java properties file.
+
+    Args:
+        given: In order; the later one wins.
+        allowed: What references may read.
+        where: The file or "", for errors about keys that are missing.
+
+    Raises:
+        ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be
+            resolved, or a value cannot be read.
+    """
+    last = {setting.name: setting for setting in given}
+    warnings: list[str] = []
+    found: dict[str, Setting] = {}
+    for setting in last.values():
+        if setting.name in REFUSED:
+            raise setting.error(f"is not supported: {REFUSED[setting.name]}")
+        rule = KEYS.get(setting.name)
+        if rule is None:
+            warnings.extend(_stranger(setting))
+            continue
+        if rule.kind is Kind.IGNORED:
+            continue
+        text = references.resolve(
+            setting.text, allowed=allowed, key=setting.name, where=setting.where
+        )
+        resolved = replace(setting, text=text)
+        _check(rule, resolved)
+        other = found.setdefault(rule.name, resolved)
+        if other.text != resolved.text:
+            raise resolved.error(f"contradicts {other.name}, which means the same")
+    return Settings(given=found, warnings=tuple(warnings), where=where)
+
+
+def _stranger(setting: Setting) -> Iterator[str]:
+    """What to say about a key that no client of our kind has."""
+    place = f"{setting.where}: " if setting.where else ""
+    if setting.name.startswith(IGNORED_PREFIXES):
+        return
+    owner = FOREIGN.get(setting.name)
+    if owner is not None:
+        yield f"{place}{setting.name} is a {owner} setting and has no effect here"
+        return
+    near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
+    suffix = f"; did you mean {near[0]}?" if near else ""
+    yield f"{place}unknown key {setting.name!r} is ignored{suffix}"
+
+
+def _check(rule: KeyRule, setting: Setting) -> None:
+    lowered = setting.text.strip().lower()
+    if rule.choices and lowered not in rule.choices:
+        listed = ", ".join(choice or '""' for choice in rule.choices)
+        raise setting.error(f"{setting.text.strip()!r} is not one of {listed}")
+    if rule.kind in {Kind.MILLIS, Kind.COUNT}:
+        number = _whole(setting)
+        least = 1 if rule.kind is Kind.COUNT else 0
+        if not least <= number <= _MAX_MILLIS:
+            raise setting.error(f"{number} is not between {least} and {_MAX_MILLIS}")
+    if rule.kind is Kind.SWITCH and lowered not in _SWITCHES:
+        raise setting.error(f"{setting.text.strip()!r} is neither true nor false")
+
+
+def _whole(setting: Setting) -> int:
+    try:
+        return int(setting.text.strip(), 10)
+    except ValueError:
+        raise setting.error(f"{setting.text.strip()!r} is not a whole number") from None
