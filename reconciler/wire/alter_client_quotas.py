@@ -49,7 +49,7 @@ def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[byte
     """One encoded entry per alteration, for ``join_entries``.
 
     Raises:
-        EncodeError: if a name or key has more than 32,767 bytes or is no UTF-8, or a value is no float.
+        EncodeError: if a name or key has more than 32,767 bytes or cannot be UTF-8.
     """
     flexible = ALTER_CLIENT_QUOTAS.is_flexible(version)
     lengths = _COMPACT_LENGTHS if flexible else _CLASSIC_LENGTHS
@@ -74,7 +74,7 @@ def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[byte
             pack = packers.get(key)
             if pack is None:
                 pack = packers[key] = _packer(key, flexible=flexible)
-            pieces.append(pack(0.0, True) if value is None else pack(value, False))
+            pieces.append(pack(0.0 if value is None else value, value is None))
         pieces.append(end)
         entries.append(b"".join(pieces))
     return entries

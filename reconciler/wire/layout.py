@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from reconciler.errors import DecodeError
 
-Slot: TypeAlias = str | None | Literal[False]
+Slot: TypeAlias = str | Literal[False] | None
 """What an entity has in one slot: a name, None for the default, False for no such component."""
 
 SlotKey: TypeAlias = tuple[Slot, ...]

@@ -3,8 +3,9 @@
 An *ordinary* entry has one or two components whose types are slots of the layout, values whose keys
 are columns of it, lengths in one byte where Kafka sends one byte, and no tagged field. Whatever is not
 ordinary (or not even valid) goes to the caller's slow reader, so this file decides only what is fast,
-never what is right. Three ideas carry it:
+never what is right. Four ideas carry it:
 
+* **Prediction.** An entity most likely has the types of the one before, in the same order.
 * **Template.** Apart from its numbers, the bytes of a values array follow from the order of its keys. After
   the same order was met twice in a row, two ``struct`` calls read an array: one fetches the constant pieces for
   comparison, one the numbers. Adopted after one meeting, mixed answers would pay for wrong guesses.
@@ -16,11 +17,11 @@ never what is right. Three ideas carry it:
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
-from reconciler.errors import DecodeError
-from reconciler.wire.layout import ABSENT, Gathering, Layout, Row, SlotKey
+from reconciler.wire.layout import Gathering, Layout, Row, SlotKey
 from reconciler.wire.primitives import MAX_STRING_BYTES, read_varint
 
 MEMO_LIMIT: Final = 4096
@@ -30,67 +31,28 @@ MEMO_TRIAL: Final = 2048
 """Entries after which the memo must have answered every other question, or goes."""
 
 _FLOAT64: Final = struct.Struct(">d")
+
 _UNUSUAL: Final = (KeyError, IndexError, UnicodeDecodeError, struct.error)
+"""What Python raises when bytes are not those of an ordinary entry."""
 
-_KeyPlacer = Callable[[tuple[Any, ...]], SlotKey]
-_RowPlacer = Callable[[tuple[Any, ...]], Row]
+_UNMATCHED: Final = b""
+"""A prediction that no slice of one byte equals."""
 
+_NONE: Final = (None,)
 
-def _heads(layout: Layout) -> dict[bytes, tuple[dict[bytes, _KeyPlacer] | None, _KeyPlacer]]:
-    """By the bytes of component count and first type: what may follow, and where names go.
+_Names: TypeAlias = tuple[str | None, str | None, Literal[False]]
+"""First name, second name, and what an absent slot holds."""
 
-    The placers take (first name, second name, ABSENT).
-    """
-    heads: dict[bytes, tuple[dict[bytes, _KeyPlacer] | None, _KeyPlacer]] = {}
-    for first, first_type in enumerate(layout.slots):
-        text = _prefixed(first_type)
-        alone = _placer({first: 0}, len(layout.slots), other=2)
-        heads[b"\x02" + text] = None, alone
-        seconds = {
-            b"\x00" + _prefixed(second_type): _placer(
-                {first: 0, second: 1}, len(layout.slots), other=2
-            )
-            for second, second_type in enumerate(layout.slots)
-            if second != first
-        }
-        heads[b"\x03" + text] = seconds, alone
-    return heads
+_Place: TypeAlias = Callable[[_Names], SlotKey] | None
+"""Puts names into their slots; None when they stand there already."""
+
+_Seconds: TypeAlias = dict[bytes, _Place]
+"""By the bytes between two names (a tag count and the second type): where the names go."""
+
+_Unpack: TypeAlias = Callable[[bytes, int], tuple[Any, ...]]
 
 
-def _prefixed(text: str) -> bytes:
-    octets = text.encode()
-    return bytes((len(octets) + 1,)) + octets
-
-
-def _placer(sources: dict[int, int], size: int, *, other: int) -> Callable[[tuple[Any, ...]], Any]:
-    """Picks item ``sources[i]`` for place ``i`` of ``size`` places, and item ``other`` elsewhere."""
-    return itemgetter(*(sources.get(place, other) for place in range(size)))
-
-
-class _Template:
-    """How a values array with a certain order of keys reads."""
-
-    __slots__ = ("constants", "numbers_at", "place", "size", "steady", "steady_at")
-
-    def __init__(self, layout: Layout, order: tuple[int, ...]) -> None:
-        pieces = [_prefixed(layout.columns[column]) for column in order]
-        pieces = [b"\x00" + piece for piece in pieces]  # the tag byte of what comes before
-        pieces[0] = b"\x00" + bytes((len(order) + 1,)) + pieces[0][1:]
-        pieces.append(b"\x00\x00")
-        steady = "8x".join(f"{len(piece)}s" for piece in pieces)
-        numbers = "d".join(f"{len(piece)}x" for piece in pieces)
-        self.constants = tuple(pieces)
-        self.steady_at = struct.Struct(f">{steady}").unpack_from
-        self.numbers_at = struct.Struct(f">{numbers}").unpack_from
-        self.size = struct.calcsize(f">{numbers}")
-        self.place = _placer(
-            {column: index for index, column in enumerate(order)},
-            len(layout.columns),
-            other=len(order),
-        )
-
-
-def read_entries(
+def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry would cost a tenth
     body: bytes,
     offset: int,
     count: int,
@@ -103,106 +65,206 @@ def read_entries(
     An entity that occurs twice may pass here; the caller sees it by the number of entities.
 
     Args:
-        read_any: Reads and gathers the entry at an offset and gives the offset after it.
+        body: The whole answer.
+        offset: Where the first entry begins.
+        count: How many there are; already known to fit.
+        gathering: Takes the entries in.
+        read_any: Reads and gathers the entry at an offset, and gives the offset after it.
     """
-    layout = gathering.layout
     entries = gathering.entries
-    heads = _heads(layout)
-    columns = {_prefixed(name): index for index, name in enumerate(layout.columns)}
-    blank: list[float | None] = [None] * len(layout.columns)
-    none = (None,)
-    number_at = _FLOAT64.unpack_from
+    heads = _heads(gathering.layout)
+    rows = _RowReader(gathering.layout)
+    template = rows.template
+    steady_at, constants, numbers_at = template.steady_at, template.constants, template.numbers_at
     memo: dict[bytes, Row] | None = {}
     misses = 0
-    guess = 0
-    template: _Template | None = None
-    size = -1
-    constants = steady_at = numbers_at = place_row = None
-    previous: tuple[int, ...] = ()
+    section = 0  # size of the values section read last: the memo is asked for as many bytes
+    head = middle = _UNMATCHED
+    head_size = middle_size = 1
+    seconds: _Seconds | None = None
+    place: _Place = None
 
     for index in range(count):
         try:
-            end = offset + 1 + body[offset + 1]
-            seconds, place = heads[body[offset:end]]
+            # The entity: component count and type, name; tag count and type, name. ``end`` moves on.
+            end = offset + head_size
+            if body[offset:end] != head:
+                end = offset + 1 + body[offset + 1]
+                seconds, place = heads[body[offset:end]]
+                head, head_size = body[offset:end], end - offset
+                middle, middle_size = _UNMATCHED, 1
             length = body[end]
-            start = end + 1
-            if length > 127:
-                length, start = _long(body, end)
-            if length:
-                end = start + length - 1
-                first = body[start:end].decode()
+            if 0 < length < 128:
+                first = body[end + 1 : (end := end + length)].decode()
+            elif length:
+                first, end = _long_name(body, end)
             else:
-                end = start
-                first = None
-            if seconds is None:
-                key = place((first, None, False))
-            else:
-                start = end + 2 + body[end + 1] - 1 + 0
-                start = end + 1 + body[end + 1]
-                place = seconds[body[end:start]]
+                first, end = None, end + 1
+            second = None
+            if seconds is not None:
+                start = end + middle_size
+                if body[end:start] != middle:
+                    start = end + 1 + body[end + 1]
+                    place = seconds[body[end:start]]
+                    middle, middle_size = body[end:start], start - end
                 length = body[start]
-                start += 1
-                if length > 127:
-                    length, start = _long(body, start - 1)
-                if length:
-                    end = start + length - 1
-                    key = place((first, body[start:end].decode(), False))
+                if 0 < length < 128:
+                    second = body[start + 1 : (end := start + length)].decode()
+                elif length:
+                    second, end = _long_name(body, start)
                 else:
-                    end = start
-                    key = place((first, None, False))
+                    end = start + 1
+            key = (first, second, False) if place is None else place((first, second, False))
+
+            # The values: from the tag count of the last component to that of the entry.
             if memo is not None:
-                row = memo.get(body[end : end + guess])
+                row = memo.get(body[end : end + section])
                 if row is not None:
                     entries[key] = row
-                    offset = end + guess
+                    offset = end + section
                     continue
-            if template is not None and steady_at(body, end) == constants:
-                row = place_row(numbers_at(body, end) + none)
-                offset = end + size
-            else:
-                at = end + 2
-                many = body[end + 1]
-                if body[end] or not many:
-                    raise KeyError
-                cells = blank.copy()
-                order = []
-                for _ in range(many - 1):
-                    start = at + body[at]
-                    column = columns[body[at:start]]
-                    if cells[column] is not None:
-                        raise KeyError
-                    cells[column] = number_at(body, start)[0]
-                    order.append(column)
-                    at = start + 9
-                    if body[start + 8]:
-                        raise KeyError
-                if body[at]:
-                    raise KeyError
-                offset = at + 1
-                row = tuple(cells)
-                found = tuple(order)
-                if found == previous and found:
-                    template = _Template(layout, found)
-                    size = template.size
-                    constants, steady_at = template.constants, template.steady_at
-                    numbers_at, place_row = template.numbers_at, template.place
-                previous = found
-            entries[key] = row
-            if memo is not None:
                 misses += 1
-                guess = offset - end
                 if index >= MEMO_TRIAL and misses * 2 > index:
                     memo = None
-                elif len(memo) < MEMO_LIMIT:
+            if steady_at(body, end) == constants:
+                entries[key] = row = template.place(numbers_at(body, end) + _NONE)
+                offset = end + template.size
+            else:
+                row, offset = rows.read(body, end)
+                entries[key] = row
+                template = rows.template
+                steady_at, constants = template.steady_at, template.constants
+                numbers_at = template.numbers_at
+            if memo is not None:
+                section = offset - end
+                if len(memo) < MEMO_LIMIT:
                     memo[body[end:offset]] = row
         except _UNUSUAL:
             offset = read_any(offset)
     return offset
 
 
-def _long(body: bytes, offset: int) -> tuple[int, int]:
-    """A length of more than one byte (as on the wire: the length + 1) and the offset after it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Template:
+    """How a values section reads whose keys come in a certain order.
+
+    Attributes:
+        constants: Every piece of it but the numbers: tags, lengths, keys.
+        steady_at: Fetches those pieces.
+        numbers_at: Fetches the numbers.
+        place: Makes a row of the numbers followed by None.
+        size: Bytes of the section.
+    """
+
+    constants: tuple[bytes, ...]
+    steady_at: _Unpack
+    numbers_at: _Unpack
+    place: Callable[[tuple[float | None, ...]], Row]
+    size: int
+
+
+def _template(layout: Layout, order: tuple[int, ...]) -> _Template:
+    keys = [_prefixed(layout.columns[column]) for column in order]
+    pieces = [b"\x00" + key for key in keys]  # the tag count of the value before it
+    pieces[0] = b"\x00" + bytes((len(order) + 1,)) + keys[0]  # of the last component
+    pieces.append(b"\x00\x00")  # of the last value and of the entry
+    steady = struct.Struct(">" + "8x".join(f"{len(piece)}s" for piece in pieces))
+    numbers = struct.Struct(">" + "d".join(f"{len(piece)}x" for piece in pieces))
+    sources = {column: index for index, column in enumerate(order)}
+    return _Template(
+        constants=tuple(pieces),
+        steady_at=steady.unpack_from,
+        numbers_at=numbers.unpack_from,
+        place=_placer(sources, size=len(layout.columns), other=len(order)),
+        size=numbers.size,
+    )
+
+
+def _nothing_at(_body: bytes, _offset: int) -> tuple[()]:
+    return ()
+
+
+_NO_TEMPLATE: Final = _Template(
+    constants=(b"",),  # equals nothing that is read
+    steady_at=_nothing_at,
+    numbers_at=_nothing_at,
+    place=tuple,
+    size=0,
+)
+
+
+class _RowReader:
+    """Reads values sections key by key, and makes a template once an order of keys came twice in a row."""
+
+    __slots__ = ("_blank", "_columns", "_latest", "_layout", "template")
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._columns = {_prefixed(name): index for index, name in enumerate(layout.columns)}
+        self._blank: list[float | None] = [None] * len(layout.columns)
+        self._latest: tuple[int, ...] = ()
+        self.template = _NO_TEMPLATE
+
+    def read(self, body: bytes, offset: int) -> tuple[Row, int]:
+        """The row of the section at ``offset``, and the offset after it.
+
+        Raises:
+            KeyError: if the section is not ordinary.
+        """
+        columns = self._columns
+        cells = self._blank.copy()
+        order: list[int] = []
+        count = body[offset + 1]
+        end = offset + 2
+        tags = body[offset]
+        for _ in range(count - 1):
+            start = end + body[end]
+            column = columns[body[end:start]]
+            tags |= body[start + 8] | (cells[column] is not None)
+            cells[column] = _FLOAT64.unpack_from(body, start)[0]
+            order.append(column)
+            end = start + 9
+        if tags or body[end] or not 0 < count < 128:
+            raise KeyError
+        found = tuple(order)
+        if found and found == self._latest:
+            self.template = _template(self._layout, found)
+        self._latest = found
+        return tuple(cells), end + 1
+
+
+def _heads(layout: Layout) -> dict[bytes, tuple[_Seconds | None, _Place]]:
+    """By the bytes of component count and first type: what may follow, and where a single name goes."""
+    size = len(layout.slots)
+    heads: dict[bytes, tuple[_Seconds | None, _Place]] = {}
+    for first, first_type in enumerate(layout.slots):
+        seconds: _Seconds = {}
+        for second, second_type in enumerate(layout.slots):
+            if second != first:
+                sources = {first: 0, second: 1}
+                stand = size == 3 and sources == {0: 0, 1: 1}
+                place = None if stand else _placer(sources, size=size, other=2)
+                seconds[b"\x00" + _prefixed(second_type)] = place
+        heads[b"\x02" + _prefixed(first_type)] = None, _placer({first: 0}, size=size, other=2)
+        heads[b"\x03" + _prefixed(first_type)] = seconds, None
+    return heads
+
+
+def _prefixed(text: str) -> bytes:
+    """A short compact string."""
+    octets = text.encode()
+    return bytes((len(octets) + 1,)) + octets
+
+
+def _placer(sources: dict[int, int], *, size: int, other: int) -> Callable[[tuple[Any, ...]], Any]:
+    """Makes a tuple of ``size`` items: in place ``i`` item ``sources[i]``, elsewhere item ``other``."""
+    return itemgetter(*(sources.get(place, other) for place in range(size)))
+
+
+def _long_name(body: bytes, offset: int) -> tuple[str, int]:
+    """A name whose length has more than one byte, and the offset after it."""
     length, start = read_varint(body, offset)
-    if length > MAX_STRING_BYTES + 1:
-        raise DecodeError(f"a string of {length - 1} bytes is above Kafka's limit", offset=offset)
-    return length, start
+    if not 0 < length <= MAX_STRING_BYTES + 1:  # null in a long form, or too long: not ordinary
+        raise KeyError
+    end = start + length - 1
+    return body[start:end].decode(), end
