@@ -1,0 +1,196 @@
+"""JSON documents that we write and read back: one spelling, strict reading, errors that name the place.
+
+Every document is an object with ``kind`` and ``format`` (a number that grows when an old reader could
+misread a new document). Output is sorted, ASCII and ends with a line feed, so that equal facts give equal
+bytes. Reading refuses what a person or a broken transfer may have done: duplicate keys, unknown fields,
+wrong types, cut-off text, another kind, a newer format.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn, TypeAlias
+
+from reconciler.errors import ConfigError, QuotaValueError
+from reconciler.quota.entity import Entity, from_parts, parts
+from reconciler.render.units import json_number
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+_SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}
+"""Values that a cluster may hold and JSON cannot say; written as these strings."""
+
+
+def dump(document: Mapping[str, Json]) -> str:
+    """The document as text: sorted keys, two spaces, ASCII, one line feed at the end."""
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def value_json(value: float | None) -> float | int | str | None:
+    """A quota value, exactly; ``None`` is "not set"."""
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 and math.copysign(1, value) < 0:
+        return "-0.0"
+    return json_number(value)
+
+
+def entity_json(subject: Entity) -> list[list[str | None]]:
+    """An entity as ``[["user", "alice"], ["client-id", null]]``: ``null`` is the default, nothing else is."""
+    return [[kind, name] for kind, name in parts(subject)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A value of a document with the way to it, so that every error can name its place.
+
+    Attributes:
+        value: What stands there.
+        path: The way from the top, such as ``changes[3].after``; "" at the top.
+        where: File name or another name of the document.
+    """
+
+    value: object
+    path: str
+    where: str
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raise for what stands here.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError(
+            f"{self.path or 'the document'} should be {expected}",
+            where=self.where,
+            hint="make the document anew; it is not meant to be edited",
+        )
+
+    def fields(self, *known: str, optional: Sequence[str] = ()) -> dict[str, "Reader"]:
+        """The fields of an object; all of ``known`` must be there, others only if ``optional``."""
+        if not isinstance(self.value, dict):
+            self.fail("an object")
+        missing = [name for name in known if name not in self.value]
+        unknown = sorted(self.value.keys() - set(known) - set(optional))
+        if missing or unknown:
+            self.fail(
+                f"an object with the field {missing[0]!r}"
+                if missing
+                else f"an object without the unknown field {unknown[0]!r}"
+            )
+        return {name: self._at(f".{name}", item) for name, item in self.value.items()}
+
+    def items(self) -> Iterator["Reader"]:
+        """The items of an array."""
+        if not isinstance(self.value, list):
+            self.fail("an array")
+        for at, item in enumerate(self.value):
+            yield self._at(f"[{at}]", item)
+
+    def pairs(self) -> Iterator[tuple[str, "Reader"]]:
+        """Names and values of an object with free names."""
+        if not isinstance(self.value, dict):
+            self.fail("an object")
+        for name, item in self.value.items():
+            yield name, self._at(f"[{json.dumps(name)}]", item)
+
+    def text(self) -> str:
+        """A string."""
+        if not isinstance(self.value, str):
+            self.fail("a string")
+        return self.value
+
+    def truth(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            self.fail("true or false")
+        return self.value
+
+    def whole(self) -> int:
+        """A whole number."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            self.fail("a whole number")
+        return self.value
+
+    def number(self) -> float:
+        """A finite number."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            self.fail("a number")
+        return float(self.value) if abs(self.value) < 2**1023 else self.fail("a smaller number")
+
+    def quota_value(self) -> float | None:
+        """What :func:`value_json` wrote."""
+        if self.value is None:
+            return None
+        if isinstance(self.value, str):
+            return _SPECIAL[self.value] if self.value in _SPECIAL else self.fail("a quota value")
+        return self.number()
+
+    def entity(self) -> Entity:
+        """What :func:`entity_json` wrote."""
+        named: list[tuple[str, str | None]] = []
+        for part in self.items():
+            match part.value:
+                case [str(kind), str() | None as name]:
+                    named.append((kind, name))
+                case _:
+                    part.fail('a pair such as ["user", "alice"]')
+        try:
+            return from_parts(named)
+        except QuotaValueError as error:
+            self.fail(f"an entity: {error}")
+
+    def one_of(self, names: Mapping[str, object]) -> str:
+        """One of some words."""
+        word = self.text()
+        return word if word in names else self.fail(f"one of {', '.join(sorted(names))}")
+
+    def _at(self, step: str, value: object) -> "Reader":
+        return Reader(value=value, path=f"{self.path}{step}".removeprefix("."), where=self.where)
+
+
+def load(text: str, *, kind: str, format_version: int, where: str) -> Reader:
+    """The top of a document of one kind and format.
+
+    Raises:
+        ConfigError: It is cut off or no JSON, has a key twice, is of another kind, or (``key="format"``) of
+            another format.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"no whole JSON document ({error})",
+            where=where,
+            hint="it was cut off or edited; make it anew",
+        ) from error
+    if not isinstance(value, dict) or value.get("kind") != kind:
+        found = value.get("kind") if isinstance(value, dict) else None
+        raise ConfigError(
+            f"this is no {kind} document" + (f" but {found!r}" if isinstance(found, str) else ""),
+            where=where,
+        )
+    if value.get("format") != format_version:
+        raise ConfigError(
+            f"its format is {value.get('format')!r}; this kquota reads format {format_version}",
+            key="format",
+            where=where,
+            hint="make it anew with the kquota that is to read it",
+        )
+    return Reader(value=value, path="", where=where)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice")
+    return made
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,115 @@
+"""Problems of files and plans as SARIF 2.1.0, the format that code hosts show beside the changed lines."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import quote
+
+from reconciler.errors import Problem
+from reconciler.render.documents import Json
+from reconciler.render.names import escaped
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+Level = Literal["error", "warning", "note"]
+
+RULES: Final[Mapping[str, tuple[Level, str]]] = {
+    "manifest": ("error", "A manifest breaks the schema or a rule of Kafka."),
+    "conflict": ("error", "Two documents declare one pair of entity and key."),
+    "guard": ("error", "A guard refuses a change."),
+    "rejected": ("error", "The broker, or its rules, would reject a change."),
+    "warning": ("warning", "A rule may match nobody, or everybody, by mistake."),
+    "takeover": ("warning", "A change overwrites a value that somebody else set."),
+    "drift": ("warning", "A live value differs from the one last applied."),
+    "removal": ("note", "A change removes a limit."),
+    "change": ("note", "A change sets a limit."),
+}
+"""Rule id -> level and sentence. The order is that of ``ruleIndex``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Finding:
+    """One result.
+
+    Attributes:
+        path: File, relative to the repository; "" = the finding has no place.
+        line: From 1; 0 = the whole file.
+        column: From 1; 0 = the whole line.
+        rule: One of ``RULES``.
+        message: Sentences for people; names in it are escaped by its author or harmless.
+    """
+
+    path: str
+    line: int
+    column: int
+    rule: str
+    message: str
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise ValueError(f"{self.rule!r} is no rule of ours")
+
+
+def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple[Finding, ...]:
+    """Problems of files as findings of one rule."""
+    return tuple(
+        Finding(
+            path=problem.path,
+            line=problem.line,
+            column=problem.column,
+            rule=rule,
+            message=problem.message,
+        )
+        for problem in problems
+    )
+
+
+def sarif_document(findings: Sequence[Finding], *, tool_version: str) -> dict[str, Json]:
+    """One run with all findings, sorted."""
+    order = list(RULES)
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "kquota",
+                        "version": tool_version,
+                        "rules": [
+                            {
+                                "id": name,
+                                "shortDescription": {"text": sentence},
+                                "defaultConfiguration": {"level": level},
+                            }
+                            for name, (level, sentence) in RULES.items()
+                        ],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [
+                    {
+                        "ruleId": finding.rule,
+                        "ruleIndex": order.index(finding.rule),
+                        "level": RULES[finding.rule][0],
+                        "message": {"text": escaped(finding.message)},
+                        **_locations(finding),
+                    }
+                    for finding in sorted(findings)
+                ],
+            }
+        ],
+    }
+
+
+def _locations(finding: Finding) -> dict[str, Json]:
+    if not finding.path:
+        return {}
+    region: dict[str, Json] = {}
+    if finding.line > 0:
+        region = {"startLine": finding.line}
+    if finding.line > 0 and finding.column > 0:
+        region = {"startLine": finding.line, "startColumn": finding.column}
+    uri = quote(finding.path.encode("utf-8", "surrogateescape"))
+    place: dict[str, Json] = {"artifactLocation": {"uri": uri}}
+    return {"locations": [{"physicalLocation": place | ({"region": region} if region else {})}]}

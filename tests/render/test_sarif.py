@@ -1,0 +1,47 @@
+"""SARIF: sorted, placed where a place is known, with every rule described."""
+
+import json
+
+import pytest
+
+from reconciler.errors import Problem
+from reconciler.render.documents import dump
+from reconciler.render.sarif import RULES, Finding, findings_of, sarif_document
+
+
+def results(*findings: Finding) -> list:
+    text = dump(sarif_document(findings, tool_version="1.2"))
+    return json.loads(text)["runs"][0]["results"]
+
+
+def test_a_problem_of_a_file_stands_at_its_line_and_column():
+    found = findings_of([Problem(path="q/ü a.yaml", line=3, column=7, message="bad \x1b[31m")])
+    (result,) = results(*found)
+    place = result["locations"][0]["physicalLocation"]
+    assert place == {
+        "artifactLocation": {"uri": "q/%C3%BC%20a.yaml"},
+        "region": {"startLine": 3, "startColumn": 7},
+    }
+    assert result["level"] == "error"
+    assert result["message"]["text"] == "bad \\u001b[31m"
+
+
+def test_an_unknown_line_leaves_the_region_out_and_an_unknown_file_the_place():
+    whole = Finding(path="a", line=0, column=0, rule="guard", message="m")
+    nowhere = Finding(path="", line=0, column=0, rule="drift", message="m")
+    first, second = results(whole, nowhere)
+    assert "locations" not in first
+    assert "region" not in second["locations"][0]["physicalLocation"]
+
+
+def test_results_are_sorted_by_place_and_point_to_their_rule():
+    late = Finding(path="b", line=1, column=0, rule="change", message="m")
+    early = Finding(path="a", line=9, column=0, rule="removal", message="m")
+    made = results(late, early)
+    assert [result["ruleId"] for result in made] == ["removal", "change"]
+    assert [list(RULES)[result["ruleIndex"]] for result in made] == ["removal", "change"]
+
+
+def test_a_rule_that_is_not_described_cannot_be_used():
+    with pytest.raises(ValueError, match="no rule of ours"):
+        Finding(path="", line=0, column=0, rule="other", message="m")
