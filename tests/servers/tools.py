@@ -37,6 +37,12 @@ class JavaSource:
     class_name: str
 
 
+# A `client.quota.callback.class` under which quotas are kept and enforce nothing.
+CALLBACK = JavaSource(
+    path=Path(__file__).parent / "callbacks" / "EqualShares.java", class_name="EqualShares"
+)
+
+
 def compile_jar(version: str, source: JavaSource) -> Path:
     """A jar with the classes of `source`, compiled against the jars of `version`; cached.
 

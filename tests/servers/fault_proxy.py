@@ -1,0 +1,290 @@
+"""A TCP proxy in front of a broker that understands Kafka's frames and breaks them on demand.
+
+It runs an asyncio loop in a thread of its own, so that tests with and without a loop, and programs
+that tests start, can talk through it. It knows no TLS: put it in front of plaintext or SASL ports.
+"""
+
+import asyncio
+import contextlib
+import struct
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Self
+
+from tests.servers.faults import WITH_BROKER_ADDRESSES, Action, Fault, Request, show_ports
+from tests.servers.kafka import KafkaCluster
+from tests.servers.properties import Listener
+
+LARGEST_FRAME = 256 * 1024 * 1024
+BEFORE_FORWARDING = frozenset({Action.CUT_BEFORE, Action.HOLD_REQUEST})
+
+
+class CutError(Exception):
+    """This connection ends here, by script."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Planted:
+    """A fault in a running proxy: how to see that it struck, and how to let go what it holds."""
+
+    fault: Fault
+    loop: asyncio.AbstractEventLoop
+    reached: threading.Event = field(default_factory=threading.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+    counted: int = 0
+
+    def wait_reached(self, seconds: float = 30.0) -> None:
+        """Returns once the fault struck; TimeoutError otherwise."""
+        if not self.reached.wait(seconds):
+            raise TimeoutError(f"{self.fault.action} was not reached in {seconds} s")
+
+    def release(self) -> None:
+        """Lets go what HOLD_REQUEST or HOLD_ANSWER holds, now and later."""
+        self.loop.call_soon_threadsafe(self.let_go.set)
+
+    def strikes(self, request: Request) -> bool:
+        """Counts the request; whether it is the one."""
+        if not self.fault.matches(request):
+            return False
+        self.counted += 1
+        late = self.fault.repeat and self.counted > self.fault.nth
+        return late or self.counted == self.fault.nth
+
+
+class FaultProxy:
+    """A proxy between `__enter__` and `__exit__`; clients connect to `port`."""
+
+    def __init__(
+        self, upstream: int | None = None, *, shown: Mapping[int, int] | None = None
+    ) -> None:
+        """Forwards to the loopback port `upstream`; `shown` are ports to replace in answers.
+
+        Without `upstream` say `point_at` before the first client comes.
+        """
+        self.upstream = upstream
+        self.shown: dict[int, int] = dict(shown or {})
+        self.requests: list[Request] = []
+        self.connections = 0
+        self.port = 0
+        self._refuses = False
+        self._planted: list[Planted] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failures: list[BaseException] = []
+        self._started: Future[int] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)
+
+    # ---- for tests --------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Listens on a free port."""
+        self._thread.start()
+        self.port = self._started.result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Cuts all connections and stops listening; raises what broke in the proxy itself."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        if self._failures:
+            raise self._failures[0]
+
+    def point_at(self, upstream: int) -> None:
+        """Forwards new connections to another port."""
+        self.upstream = upstream
+
+    def plant(self, fault: Fault) -> Planted:
+        """Arms a fault; several may be armed, the first that matches strikes."""
+        planted = Planted(fault=fault, loop=self._loop)
+        self._planted.append(planted)
+        return planted
+
+    def heal(self) -> None:
+        """Disarms all faults, lets go what is held, and accepts connections again."""
+        self._refuses = False
+        planted, self._planted = self._planted, []
+        for one in planted:
+            one.release()
+
+    def refuse(self) -> None:
+        """Cuts all connections, and new ones as soon as they are made."""
+        self._refuses = True
+        self.cut_all()
+
+    def cut_all(self) -> None:
+        """Cuts all present connections."""
+        self._loop.call_soon_threadsafe(self._cancel_all)
+
+    def count(self, api_key: int) -> int:
+        """How many requests with this API key came by."""
+        return sum(request.api_key == api_key for request in self.requests)
+
+    # ---- the loop ---------------------------------------------------------------------------
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        try:
+            server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        except OSError as failure:
+            self._started.set_exception(failure)
+            return
+        self._started.set_result(server.sockets[0].getsockname()[1])
+        await self._stop.wait()
+        server.close()
+        self._cancel_all()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await server.wait_closed()
+
+    def _cancel_all(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        task = self._loop.create_task(self._serve(self.connections, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            self._failures.append(failure)
+
+    async def _serve(
+        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        async with contextlib.AsyncExitStack() as closing:
+            closing.push_async_callback(_close, writer)
+            if self._refuses or self.upstream is None:
+                return
+            try:
+                there = await asyncio.open_connection("127.0.0.1", self.upstream)
+            except OSError:
+                return
+            closing.push_async_callback(_close, there[1])
+            waiting: deque[tuple[Request, Planted | None]] = deque()
+            pumps = [
+                self._loop.create_task(self._upwards(number, reader, there[1], waiting)),
+                self._loop.create_task(self._downwards(there[0], writer, waiting)),
+            ]
+            try:
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                ends = await asyncio.gather(*pumps, return_exceptions=True)
+            _raise_unexpected(ends)
+
+    async def _upwards(
+        self,
+        number: int,
+        client: asyncio.StreamReader,
+        broker: asyncio.StreamWriter,
+        waiting: deque[tuple[Request, Planted | None]],
+    ) -> None:
+        while True:
+            request = Request.parse(await _read_frame(client), connection=number)
+            self.requests.append(request)
+            struck = self._strike(request)
+            if struck is not None and struck.fault.action in BEFORE_FORWARDING:
+                struck.reached.set()
+                if struck.fault.action is Action.CUT_BEFORE:
+                    raise CutError
+                await struck.let_go.wait()
+                struck = None
+            waiting.append((request, struck))
+            _send(broker, request.frame)
+            await broker.drain()
+
+    async def _downwards(
+        self,
+        broker: asyncio.StreamReader,
+        client: asyncio.StreamWriter,
+        waiting: deque[tuple[Request, Planted | None]],
+    ) -> None:
+        while True:
+            answer = await _read_frame(broker)
+            request, struck = waiting.popleft()
+            if self.shown and request.api_key in WITH_BROKER_ADDRESSES:
+                answer = show_ports(answer, self.shown)
+            if struck is None:
+                _send(client, answer)
+            else:
+                await _break(struck, request, answer, client)
+            await client.drain()
+
+    def _strike(self, request: Request) -> Planted | None:
+        struck = [planted for planted in self._planted if planted.strikes(request)]
+        return struck[0] if struck else None
+
+
+async def _break(
+    struck: Planted, request: Request, answer: bytes, client: asyncio.StreamWriter
+) -> None:
+    fault = struck.fault
+    struck.reached.set()
+    match fault.action:
+        case Action.LOSE_ANSWER:
+            raise CutError
+        case Action.TRUNCATE:
+            client.write((struct.pack(">i", len(answer)) + answer)[: fault.keep_bytes])
+            raise CutError
+        case Action.HOLD_ANSWER:
+            await struck.let_go.wait()
+            _send(client, answer)
+        case Action.DUPLICATE:
+            _send(client, answer)
+            _send(client, answer)
+        case Action.EDIT if fault.edit is not None:
+            _send(client, fault.edit(request, answer))
+        case _:
+            raise AssertionError(f"{fault.action} is not done to answers")
+
+
+async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    if not 0 <= size <= LARGEST_FRAME:
+        raise CutError
+    return await reader.readexactly(size)
+
+
+def _send(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    writer.write(struct.pack(">i", len(frame)) + frame)
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+
+
+def _raise_unexpected(ends: list[object]) -> None:
+    """A closed or scripted end is how connections end; anything else is a fault of the proxy."""
+    expected = (CutError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
+    for end in ends:
+        if isinstance(end, BaseException) and not isinstance(end, expected):
+            raise end
+
+
+@contextmanager
+def in_front_of(
+    cluster: KafkaCluster, listener: Listener | str = Listener.PLAINTEXT
+) -> Iterator[dict[int, FaultProxy]]:
+    """A proxy before each node: node -> proxy. Clients that enter by one are kept inside.
+
+    Metadata and DescribeCluster answers name the proxies in place of the brokers.
+    """
+    with ExitStack() as running:
+        proxies = {
+            number: running.enter_context(FaultProxy(cluster.port(number, listener)))
+            for number in cluster.numbers
+        }
+        shown = {cluster.port(number, listener): one.port for number, one in proxies.items()}
+        for one in proxies.values():
+            one.shown.update(shown)
+        yield proxies

@@ -1,0 +1,210 @@
+"""Each fault does what it says, in front of a broker that answers every frame."""
+
+import socket
+import socketserver
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.servers import ping, raw_quotas
+from tests.servers.fault_proxy import FaultProxy, in_front_of
+from tests.servers.faults import (
+    ALTER_CLIENT_QUOTAS,
+    DESCRIBE_CLIENT_QUOTAS,
+    METADATA,
+    Action,
+    Fault,
+    shift_correlation,
+    throttle,
+)
+from tests.servers.kafka import StartKafka
+from tests.servers.raw_quotas import entity
+
+BODY = struct.pack(">ih", 0, 0) + b"the answer"
+
+
+class Answering(socketserver.StreamRequestHandler):
+    """Answers each frame with its correlation id and `BODY`."""
+
+    def handle(self) -> None:
+        while len(size := self.rfile.read(4)) == 4:
+            frame = self.rfile.read(*struct.unpack(">i", size))
+            self.server.frames.append(frame)
+            self.server.told.set()
+            answer = frame[4:8] + BODY
+            self.wfile.write(struct.pack(">i", len(answer)) + answer)
+
+
+@contextmanager
+def broker() -> Iterator[socketserver.ThreadingTCPServer]:
+    """A stand-in broker that notes the frames it got."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answering) as server:
+        server.daemon_threads = True
+        server.frames, server.told = [], threading.Event()
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        yield server
+        server.shutdown()
+        serving.join()
+
+
+@pytest.fixture
+def upstream() -> Iterator[socketserver.ThreadingTCPServer]:
+    with broker() as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(upstream: socketserver.ThreadingTCPServer) -> Iterator[FaultProxy]:
+    with FaultProxy(upstream.server_address[1]) as running:
+        yield running
+
+
+def ask(proxy: FaultProxy, key: int = DESCRIBE_CLIENT_QUOTAS) -> bytes:
+    return ping.call(proxy.port, key, 0, b"body", seconds=5)
+
+
+def test_without_faults_everything_passes_and_is_noted(proxy: FaultProxy) -> None:
+    assert ask(proxy) == BODY
+    (request,) = proxy.requests
+    assert (request.api_key, request.api_version, request.client_id) == (48, 0, "ping")
+    assert proxy.count(48) == 1
+    assert proxy.count(49) == 0
+
+
+def test_a_request_can_be_cut_before_it_reaches_the_broker(
+    proxy: FaultProxy, upstream: socketserver.ThreadingTCPServer
+) -> None:
+    planted = proxy.plant(Fault(action=Action.CUT_BEFORE, api_key=49))
+    assert ask(proxy, 48) == BODY
+    with pytest.raises(ConnectionError):
+        ask(proxy, 49)
+    assert planted.reached.is_set()
+    assert len(upstream.frames) == 1
+
+
+def test_an_answer_can_be_lost_after_the_broker_gave_it(
+    proxy: FaultProxy, upstream: socketserver.ThreadingTCPServer
+) -> None:
+    proxy.plant(Fault(action=Action.LOSE_ANSWER, nth=2))
+    assert ask(proxy) == BODY
+    with pytest.raises(ConnectionError):
+        ask(proxy)
+    assert len(upstream.frames) == 2
+    assert ask(proxy) == BODY
+
+
+def test_a_repeated_fault_strikes_until_it_is_healed(proxy: FaultProxy) -> None:
+    proxy.plant(Fault(action=Action.LOSE_ANSWER, repeat=True))
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            ask(proxy)
+    proxy.heal()
+    assert ask(proxy) == BODY
+
+
+def test_an_answer_can_end_in_its_middle(proxy: FaultProxy) -> None:
+    proxy.plant(Fault(action=Action.TRUNCATE, keep_bytes=6))
+    with ping.connected(proxy.port) as connection:
+        connection.sendall(struct.pack(">ihhih", 10, 48, 0, 7, 0))
+        assert len(connection.recv(4096)) == 6
+        assert connection.recv(4096) == b""
+
+
+@pytest.mark.parametrize("action", [Action.HOLD_ANSWER, Action.HOLD_REQUEST])
+def test_a_held_call_comes_back_after_its_release(proxy: FaultProxy, action: Action) -> None:
+    planted = proxy.plant(Fault(action=action))
+    answers: list[bytes] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(proxy)))
+    asking.start()
+    planted.wait_reached()
+    assert answers == []
+    planted.release()
+    asking.join()
+    assert answers == [BODY]
+
+
+def test_a_held_request_is_not_seen_by_the_broker(
+    proxy: FaultProxy, upstream: socketserver.ThreadingTCPServer
+) -> None:
+    planted = proxy.plant(Fault(action=Action.HOLD_REQUEST))
+    with ping.connected(proxy.port) as connection:
+        connection.sendall(struct.pack(">ihhih", 10, 48, 0, 7, 0))
+        planted.wait_reached()
+        assert upstream.frames == []
+        planted.release()
+        assert upstream.told.wait(5)
+
+
+def test_a_hanging_call_times_out(proxy: FaultProxy) -> None:
+    proxy.plant(Fault(action=Action.HOLD_ANSWER))
+    with pytest.raises(TimeoutError):
+        ping.call(proxy.port, 48, 0, b"", seconds=0.05)
+
+
+def test_an_answer_can_come_twice(proxy: FaultProxy) -> None:
+    proxy.plant(Fault(action=Action.DUPLICATE))
+    with ping.connected(proxy.port) as connection:
+        connection.sendall(struct.pack(">ihhih", 10, 48, 0, 7, 0))
+        once = struct.pack(">ii", 4 + len(BODY), 7) + BODY
+        assert ping.receive(connection, 2 * len(once)) == once + once
+
+
+def test_an_answer_can_carry_another_correlation_id(proxy: FaultProxy) -> None:
+    proxy.plant(Fault(action=Action.EDIT, edit=shift_correlation(5)))
+    with pytest.raises(ping.CallFailed, match="foreign correlation id"):
+        ask(proxy)
+
+
+def test_an_answer_can_claim_to_be_throttled(proxy: FaultProxy) -> None:
+    proxy.plant(Fault(action=Action.EDIT, edit=throttle(1234)))
+    assert struct.unpack_from(">i", ask(proxy)) == (1234,)
+
+
+def test_a_refusing_proxy_cuts_old_and_new_connections(proxy: FaultProxy) -> None:
+    with ping.connected(proxy.port) as connection:
+        assert ping.exchange(connection, 48, 0, b"") == BODY
+        proxy.refuse()
+        assert connection.recv(1) == b""
+    with pytest.raises(ConnectionError):
+        ask(proxy)
+    proxy.heal()
+    assert ask(proxy) == BODY
+
+
+def test_a_dead_broker_is_a_closed_connection(upstream: socketserver.ThreadingTCPServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    with FaultProxy(port) as proxy:
+        with pytest.raises(ConnectionError):
+            ask(proxy)
+        proxy.point_at(upstream.server_address[1])
+        assert ask(proxy) == BODY
+
+
+@pytest.mark.integration
+def test_clients_of_real_brokers_are_kept_inside(kafka: StartKafka) -> None:
+    cluster = kafka("4.3.1", nodes=3)
+    with in_front_of(cluster) as proxies:
+        shown = ping.broker_ports(proxies[1].port)
+        assert shown == {number: proxy.port for number, proxy in proxies.items()}
+        assert proxies[1].count(METADATA) == 1
+
+
+@pytest.mark.integration
+def test_a_lost_answer_of_a_real_broker_leaves_the_change_behind(empty_kafka: StartKafka) -> None:
+    cluster = empty_kafka("4.3.1")
+    alice = {entity(user="alice"): {"producer_byte_rate": 4096.0}}
+    with in_front_of(cluster) as proxies:
+        proxy = proxies[1]
+        lost = Fault(action=Action.LOSE_ANSWER, matching=lambda request: request.writes)
+        proxy.plant(lost)
+        assert raw_quotas.alter(proxy.port, alice, validate_only=True)[0].error == 0
+        with pytest.raises(ConnectionError):
+            raw_quotas.alter(proxy.port, alice)
+        assert proxy.count(ALTER_CLIENT_QUOTAS) == 2
+    raw_quotas.set_quotas(cluster.port(), {entity(user="bob"): {"producer_byte_rate": 1.0}})
+    assert raw_quotas.describe(cluster.port()).keys() == {entity(user="alice"), entity(user="bob")}
