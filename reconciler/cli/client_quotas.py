@@ -1,0 +1,181 @@
+r"""``kafka-client-quotas``: the command that KIP-546 planned and Kafka never shipped.
+
+Options, words and output are the KIP's. Where it is open, this is decided: no filter with ``--describe``
+means everything; sorted output; ``ip`` beside ``user`` and ``client-id``; a resolve without a client id is
+one of a client whose id is empty, to whom only user quotas apply; every contradiction exits 1.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler import __version__
+from reconciler.cli import kip_arguments as kip
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit, run_mapped
+from reconciler.cli.kip_call import PROGRAM, Call, operation_of, read_call
+from reconciler.errors import UsageError
+from reconciler.quota.entity import parts
+from reconciler.quota.state import State, set_values
+
+if TYPE_CHECKING:
+    from reconciler.client import QuotaClient
+    from reconciler.quota.filters import Filter
+
+HELP: Final = """Describe, resolve and alter client quotas, as KIP-546 writes it.
+
+\b
+Example:
+  kafka-client-quotas --bootstrap-server localhost:9092 --describe \\
+      --names=client-id=my-client
+  kafka-client-quotas --bootstrap-server localhost:9092 --resolve \\
+      --names=user=user-two,client-id=my-client
+  kafka-client-quotas --bootstrap-server localhost:9092 --alter \\
+      --names=client-id=my-client --defaults=user \\
+      --add=consumer_byte_rate=2000000 --delete=producer_byte_rate
+
+\b
+A comma or a backslash in a name is written \\, and \\\\. Names are printed
+percent-encoded: a user who is really called <default> appears as
+%3Cdefault%3E, the default user as <default>. Limits are per broker
+(controller_mutation_rate: at the active controller)."""
+
+
+@click.command(name=PROGRAM, help=HELP)
+@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to begin with.")
+@click.option("--command-config", metavar="FILE", help="Java properties of the client.")
+@click.option("--describe", is_flag=True, help="Quotas of the entities that match.")
+@click.option("--resolve", is_flag=True, help="Which value applies to a client, and where from.")
+@click.option("--alter", is_flag=True, help="Set and remove quotas of one entity.")
+@click.option("--names", multiple=True, metavar="TYPE=NAME,...", help="Entity types with a name.")
+@click.option("--defaults", multiple=True, metavar="TYPE,...", help="Entity types as the default.")
+@click.option("--add", multiple=True, metavar="KEY=VALUE,...", help="With --alter: what to set.")
+@click.option("--delete", multiple=True, metavar="KEY,...", help="With --alter: what to remove.")
+@click.option("--validate-only", is_flag=True, help="With --alter: ask the broker, change nothing.")
+@click.version_option(__version__, "--version", message="%(prog)s %(version)s")
+@click.pass_obj
+def command(
+    console: Console,
+    *,
+    bootstrap_server: str | None,
+    command_config: str | None,
+    describe: bool,
+    resolve: bool,
+    alter: bool,
+    names: Sequence[str],
+    defaults: Sequence[str],
+    add: Sequence[str],
+    delete: Sequence[str],
+    validate_only: bool,
+) -> Exit:
+    """Check everything that can be checked without a broker, then ask it."""
+    operation = operation_of(describe=describe, resolve=resolve, alter=alter)
+    call = read_call(
+        operation,
+        names=names,
+        defaults=defaults,
+        add=add,
+        delete=delete,
+        validate_only=validate_only,
+    )
+    if bootstrap_server is None and command_config is None:
+        raise UsageError("--bootstrap-server is missing")
+
+    from reconciler.cli.connection import client_config
+    from reconciler.cli.running import run
+    from reconciler.client import QuotaClient
+
+    config = client_config(
+        console, bootstrap_server=bootstrap_server, command_config=command_config
+    )
+
+    async def work() -> Exit:
+        async with QuotaClient(config) as client:
+            return await _OPERATIONS[operation](console, client, call)
+
+    return run(work())
+
+
+async def _describe(console: Console, client: "QuotaClient", call: Call) -> Exit:
+    state = await client.describe(_filter(call))
+    blocks = [
+        "\n".join((kip.entity_line(named), *kip.value_lines(values)))
+        for named, values in listed(state)
+    ]
+    console.fact("\n\n".join(blocks))
+    return Exit.DONE
+
+
+async def _resolve(console: Console, client: "QuotaClient", call: Call) -> Exit:
+    from reconciler.errors import KquotaError
+    from reconciler.quota.precedence import Principal
+
+    asked = Principal(
+        user=call.names.get("user"),
+        client_id=call.names.get("client-id"),
+        ip=call.names.get("ip"),
+    )
+    found = (await client.resolve([asked]))[asked]
+    if isinstance(found, KquotaError):
+        raise found
+    for effective in sorted(found.effective, key=lambda one: str(one.key)):
+        if effective.value is not None and effective.source is not None:
+            (line,) = kip.value_lines([(effective.key, effective.value)])
+            console.fact(f"{line} {kip.entity_line(parts(effective.source))}")
+    return Exit.DONE
+
+
+async def _alter(console: Console, client: "QuotaClient", call: Call) -> Exit:
+    from reconciler.quota.outcome import Alteration, Applied
+
+    subject = call.entity()
+    operations: list[tuple[str, float | None]] = list(call.add.items())
+    operations += [(key, None) for key in call.delete]
+    asked = Alteration(entity=subject, operations=tuple(operations))
+    result = (await client.alter([asked], validate_only=call.validate_only))[subject]
+    if isinstance(result, Applied):
+        return Exit.DONE
+    console.error(f"{kip.entity_line(parts(subject))}: {result}")
+    return Exit.ERROR
+
+
+_OPERATIONS: Final = {"describe": _describe, "resolve": _resolve, "alter": _alter}
+
+
+def _filter(call: Call) -> "Filter":
+    """An open filter: a type that is not mentioned may be anything, or absent."""
+    from reconciler.quota.filters import Component, Filter
+
+    named: list[tuple[str, str | None]] = list(call.names.items())
+    named += [(kind, None) for kind in call.defaults]
+    return Filter(
+        components=tuple(Component(entity_type=kind, match=name) for kind, name in named),
+        strict=False,
+    )
+
+
+def listed(
+    state: State,
+) -> list[tuple[tuple[tuple[str, str | None], ...], list[tuple[str, float]]]]:
+    """``(parts, values)`` of every entity that has a value, foreign ones at the end."""
+    known = [
+        (
+            parts(subject),
+            [*set_values(state.limits[subject]), *state.foreign_values.get(subject, ())],
+        )
+        for subject in state.entities()
+    ]
+    return [*known, *((named, list(values)) for named, values in state.foreign_entities)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and give its exit code; never raises."""
+    console = Console.of_process()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+
+    def work() -> int:
+        return int(command.main(given, prog_name=PROGRAM, standalone_mode=False, obj=console) or 0)
+
+    return run_mapped(console, work)

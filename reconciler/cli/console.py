@@ -1,0 +1,165 @@
+"""Where words go: facts to standard output, everything else to standard error, colour and bars only for people.
+
+A console is made once per run from the real streams. Writing to standard error never fails a run: a closed
+pipe there must not stop an apply half-way.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Self, TextIO
+
+BAR_AFTER_SECONDS: Final = 1.0
+"""Work shorter than this shows no progress."""
+
+_BAR_EVERY_SECONDS: Final = 0.1
+_LINE_EVERY_SECONDS: Final = 5.0
+_BAR_CELLS: Final = 24
+_STYLES: Final = {"error": "\x1b[31;1m", "warning": "\x1b[33m", "hint": "\x1b[2m", "off": "\x1b[0m"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Console:
+    """The three standard streams, and what may be done with them.
+
+    Attributes:
+        out: Facts. May be read by another program.
+        err: Diagnostics, progress and questions.
+        colour: Whether facts may be coloured.
+        err_colour: Whether diagnostics may be coloured.
+        err_terminal: Whether a progress bar can be drawn.
+        asks: Whether a person is there to answer a question.
+        width: Columns of the terminal, 100 where there is none.
+    """
+
+    out: TextIO
+    err: TextIO
+    colour: bool
+    err_colour: bool
+    err_terminal: bool
+    asks: bool
+    width: int
+
+    @classmethod
+    def of_process(cls, environment: Mapping[str, str] = os.environ) -> "Console":
+        """The console of this process. A name that the terminal cannot show is escaped, not an error."""
+        for stream in (sys.stdout, sys.stderr):
+            reconfigure = getattr(stream, "reconfigure", None)
+            if reconfigure is not None:
+                reconfigure(errors="backslashreplace")
+        plain = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
+        out_terminal, err_terminal = sys.stdout.isatty(), sys.stderr.isatty()
+        return cls(
+            out=sys.stdout,
+            err=sys.stderr,
+            colour=out_terminal and not plain,
+            err_colour=err_terminal and not plain,
+            err_terminal=err_terminal and environment.get("TERM") != "dumb",
+            asks=sys.stdin is not None and sys.stdin.isatty() and err_terminal,
+            width=shutil.get_terminal_size((100, 24)).columns if out_terminal else 100,
+        )
+
+    def fact(self, text: str) -> None:
+        """Print what was asked for.
+
+        Raises:
+            BrokenPipeError: The reader went away.
+        """
+        self.out.write(text if text.endswith("\n") or not text else text + "\n")
+
+    def note(self, text: str) -> None:
+        """Say something that is not a fact."""
+        with contextlib.suppress(OSError, ValueError):
+            self.err.write(text if text.endswith("\n") else text + "\n")
+            self.err.flush()
+
+    def warning(self, text: str) -> None:
+        """Say what may go wrong."""
+        self.note(f"{self._styled('warning', 'warning:')} {text}")
+
+    def error(self, text: str, *, prefix: str = "error: ") -> None:
+        """Say what went wrong."""
+        self.note(f"{self._styled('error', prefix) if prefix else ''}{text}")
+
+    def hint(self, text: str) -> None:
+        """Say what to do next; nothing if there is nothing to say."""
+        if text:
+            self.note(self._styled("hint", f"hint: {text}"))
+
+    def confirm(self, question: str) -> bool:
+        """Ask a person; anything but y or yes is no. The end of input is no, too."""
+        with contextlib.suppress(OSError, ValueError):
+            self.err.write(f"{question} [y/N] ")
+            self.err.flush()
+        answer = sys.stdin.readline()
+        if not answer.endswith("\n"):
+            self.note("")
+        return answer.strip().lower() in {"y", "yes"}
+
+    def flush(self) -> None:
+        """Hand everything to the reader, so that a reader who went away is noticed here."""
+        self.out.flush()
+
+    def abandon_output(self) -> None:
+        """Write nothing more to standard output, so that the interpreter's own flush cannot fail."""
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.out.fileno())
+            os.close(nowhere)
+
+    def _styled(self, style: str, text: str) -> str:
+        return f"{_STYLES[style]}{text}{_STYLES['off']}" if self.err_colour else text
+
+
+class ProgressLine:
+    """A ``ports.Progress``: a bar on a terminal, a plain line now and then elsewhere; silent for short work.
+
+    Use it as a context, so that the bar is wiped away at the end.
+    """
+
+    def __init__(
+        self, console: Console, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console = console
+        self._monotonic = monotonic
+        self._phase = ""
+        self._began = self._shown = monotonic()
+        self._drawn = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wipe()
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Show how far a phase is, if it has lasted long enough."""
+        now = self._monotonic()
+        if phase != self._phase:
+            self._wipe()
+            self._phase, self._began, self._shown = phase, now, now - _LINE_EVERY_SECONDS
+        pause = _BAR_EVERY_SECONDS if self._console.err_terminal else _LINE_EVERY_SECONDS
+        if now - self._began < BAR_AFTER_SECONDS or now - self._shown < pause:
+            return
+        self._shown = now
+        if not self._console.err_terminal:
+            self._console.note(f"{phase}: {done:,} of {total:,}")
+            return
+        filled = _BAR_CELLS * done // total if total else _BAR_CELLS
+        bar = "#" * filled + "-" * (_BAR_CELLS - filled)
+        self._draw(f"\r{phase} [{bar}] {done:,}/{total:,}\x1b[K")
+        self._drawn = True
+
+    def _wipe(self) -> None:
+        if self._drawn:
+            self._draw("\r\x1b[K")
+            self._drawn = False
+
+    def _draw(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._console.err.write(text)
+            self._console.err.flush()

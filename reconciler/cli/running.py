@@ -1,0 +1,43 @@
+"""Running a coroutine of a command: one event loop, and signals that let it tell the state before it ends.
+
+The first Ctrl-C or SIGTERM cancels the command's task; what is under way decides what to say. ``reconcile``
+turns the cancellation of an apply into ``Interrupted``, once results are recorded.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C or SIGTERM came, and the work had nothing to tell.
+    """
+    with asyncio.Runner() as runner:
+        return runner.run(_terminable(work))
+
+
+async def _terminable(work: Coroutine[Any, Any, T]) -> T:
+    """Treat SIGTERM, which CI sends to a cancelled job, like Ctrl-C."""
+    task = asyncio.ensure_future(work)
+    loop, asked = asyncio.get_running_loop(), False
+
+    def stop() -> None:
+        nonlocal asked
+        asked = True
+        task.cancel()
+
+    with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+        loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if asked:
+            raise KeyboardInterrupt from None
+        raise

@@ -1,0 +1,31 @@
+"""Consoles for tests: two texts, and answers about terminals as a test wants them."""
+
+import io
+from dataclasses import replace
+
+from reconciler.cli.console import Console
+
+
+class Screen:
+    """A console whose output can be read. `screen.console` is handed to what is tested."""
+
+    def __init__(self, **changes: object) -> None:
+        self.out, self.err = io.StringIO(), io.StringIO()
+        plain = Console(
+            out=self.out,
+            err=self.err,
+            colour=False,
+            err_colour=False,
+            err_terminal=False,
+            asks=False,
+            width=100,
+        )
+        self.console = replace(plain, **changes)
+
+    @property
+    def facts(self) -> str:
+        return self.out.getvalue()
+
+    @property
+    def words(self) -> str:
+        return self.err.getvalue()

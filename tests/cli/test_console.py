@@ -1,0 +1,112 @@
+"""Streams, colour and progress: who gets what."""
+
+import io
+import os
+import sys
+
+import pytest
+
+from reconciler.cli.console import Console, ProgressLine
+from tests.cli.consoles import Screen
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Ticking:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def on_a_terminal(monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Terminal())
+
+
+def test_colour_is_for_terminals(monkeypatch):
+    on_a_terminal(monkeypatch)
+    assert Console.of_process({"TERM": "xterm"}).colour
+    assert not Console.of_process({"TERM": "xterm", "NO_COLOR": "1"}).colour
+    assert not Console.of_process({"TERM": "dumb"}).colour
+    assert Console.of_process({"NO_COLOR": ""}).colour
+
+
+def test_a_pipe_gets_no_colour_and_no_question(capsys):
+    console = Console.of_process({})
+    assert not any((console.colour, console.err_colour, console.err_terminal, console.asks))
+
+
+def test_facts_and_diagnostics_go_apart():
+    screen = Screen()
+    screen.console.fact("fact")
+    screen.console.warning("careful")
+    screen.console.error("bad")
+    screen.console.hint("do this")
+    screen.console.hint("")
+    assert screen.facts == "fact\n"
+    assert screen.words == "warning: careful\nerror: bad\nhint: do this\n"
+
+
+def test_a_closed_standard_error_stops_nobody():
+    screen = Screen()
+    screen.err.close()
+    screen.console.error("bad")
+    with ProgressLine(screen.console) as progress:
+        progress("sending", 1, 2)
+
+
+def test_short_work_shows_no_progress():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        for done in range(10):
+            progress("sending", done, 10)
+            clock.at += 0.09
+    assert screen.words == ""
+
+
+def test_long_work_shows_a_bar_on_a_terminal_and_wipes_it_away():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        progress("sending", 0, 1000)
+        clock.at += 2
+        progress("sending", 500, 1000)
+        progress("sending", 501, 1000)
+    assert screen.words == "\rsending [############------------] 500/1,000\x1b[K\r\x1b[K"
+
+
+def test_long_work_says_plain_lines_now_and_then_elsewhere():
+    screen, clock = Screen(), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        for done in range(0, 1000, 100):
+            progress("sending", done, 1000)
+            clock.at += 1
+        progress("verifying", 1, 2)
+    assert screen.words == "sending: 100 of 1,000\nsending: 600 of 1,000\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "agreed"),
+    [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False), ("yep\n", False)],
+)
+def test_only_yes_is_yes(monkeypatch, answer, agreed):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    assert Screen().console.confirm("Apply?") is agreed
+
+
+def test_a_reader_that_went_away_is_no_reason_for_words():
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as out:
+        console = Screen(out=out).console
+        console.fact("x")
+        with pytest.raises(BrokenPipeError):
+            console.flush()
+        console.abandon_output()
+        console.flush()

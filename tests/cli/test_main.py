@@ -1,0 +1,92 @@
+"""The way in: version, help, misspelt commands, laziness."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from reconciler import __version__
+from reconciler.cli.main import COMMANDS, main
+
+
+def test_the_version_is_printed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"kquota {__version__}\n"
+
+
+def test_the_version_needs_no_heavy_import_and_little_time():
+    heavy = ("asyncio", "yaml", "ssl", "jsonschema", "socket", "json", "reconciler.quota")
+    program = (
+        "import sys; from reconciler.cli.main import main; main(['--version']);"
+        f"sys.exit(','.join(m for m in {heavy!r} if m in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == ""
+
+
+def test_the_version_answers_within_150_milliseconds():
+    def seconds() -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "reconciler", "--version"], check=True, stdout=-3)
+        return time.perf_counter() - began
+
+    assert min(seconds() for _ in range(5)) < 0.150
+
+
+def test_no_arguments_is_a_usage_error_that_shows_the_help(capsys):
+    assert main([]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Commands:" in err
+
+
+def test_a_misspelt_command_gets_a_near_match(capsys):
+    assert main(["aply"]) == 1
+    assert "Did you mean apply?" in capsys.readouterr().err
+
+
+def test_a_wrong_option_exits_1_because_2_means_changes(capsys):
+    assert main(["completion", "bash", "--colour"]) == 1
+    assert "kquota completion --help" in capsys.readouterr().err
+
+
+def test_completion_scripts_complete_both_programs(capsys):
+    assert main(["completion", "bash"]) == 0
+    out = capsys.readouterr().out
+    assert "_KQUOTA_COMPLETE=bash_complete" in out
+    assert "_KAFKA_CLIENT_QUOTAS_COMPLETE=bash_complete" in out
+
+
+def test_the_shell_gets_completions():
+    asked = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": "kquota do", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler"],
+        check=True,
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "plain,doctor\n"
+
+
+def test_a_reader_that_goes_away_early_hears_no_complaint():
+    with subprocess.Popen(
+        [sys.executable, "-m", "reconciler", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_an_example(name, capsys):
+    assert main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Example:" in out
+    assert f"kquota {name}" in out
