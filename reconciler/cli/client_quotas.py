@@ -128,16 +128,23 @@ async def _resolve(console: Console, client: "QuotaClient", call: Call) -> Exit:
 
 
 async def _alter(console: Console, client: "QuotaClient", call: Call) -> Exit:
-    from reconciler.quota.outcome import Alteration, Applied
+    from reconciler.quota.outcome import Alteration, Applied, Rejected, Unknown
 
     subject = call.entity()
     operations: list[tuple[str, float | None]] = list(call.add.items())
     operations += [(key, None) for key in call.delete]
     asked = Alteration(entity=subject, operations=tuple(operations))
     result = (await client.alter([asked], validate_only=call.validate_only))[subject]
-    if isinstance(result, Applied):
-        return Exit.DONE
-    console.error(f"{kip.entity_line(parts(subject))}: {result}")
+    match result:
+        case Applied():
+            return Exit.DONE
+        case Rejected():
+            words = f"the broker refused this: {result.name}: {result.message}"
+        case Unknown():
+            words = f"nobody knows whether this was applied: {result.why}; describe it again"
+        case _:
+            words = "this was not sent"
+    console.error(f"{kip.entity_line(parts(subject))}: {words}")
     return Exit.ERROR
 
 

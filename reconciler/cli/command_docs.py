@@ -1,0 +1,76 @@
+"""``docs/commands.md`` from every command's ``--help``: ``python -m reconciler.cli.command_docs --write`` or ``--check``."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.cli import client_quotas, main
+
+PATH: Final = Path("docs/commands.md")
+
+_HEAD: Final = """# Commands
+
+Generated from each command's `--help` by `python -m reconciler.cli.command_docs --write`.
+
+Facts go to standard output, everything else to standard error; colour and progress bars only on a terminal (`NO_COLOR` turns colour off).
+`--format json` gives versioned, sorted, stable JSON. `KQUOTA_DEBUG=1` in the environment adds the traceback to an error.
+
+| exit code | means |
+| --- | --- |
+| 0 | done, nothing to say |
+| 1 | error: wrong usage too; something rejected, unknown, held back or not visible in time; a declined question, or no terminal and no `--yes` |
+| 2 | there are changes or drift (only with `--detailed-exitcode`) |
+| 3 | a guard or a policy refuses |
+| 4 | a saved plan no longer fits |
+| 130 | interrupted, after saying what was done and what was not |
+
+Where several fit: 1 before 4 before 3 before 2.
+
+An ENTITY is written as every output shows it: `user=alice,client-id=<default>`. A name that holds a comma or a quote, begins with `<`, or has blanks at an
+end stands between double quotes with the escapes of JSON: `'user="CN=alice,O=Acme"'`, `'user="<default>"'` (a user of that very name), `'user="a\\nb"'`.
+`kafka-client-quotas` takes names raw, with `\\,` and `\\\\`, and prints them percent-encoded, as KIP-546 says.
+"""
+
+
+def text() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    context = click.Context(main.cli, info_name="kquota")
+    parts.append(_section("kquota", main.cli.get_help(context)))
+    for name in main.COMMANDS:
+        parts.extend(_sections(main.cli.get_command(context, name), context, name))
+    alone = click.Context(client_quotas.command, info_name=client_quotas.PROGRAM)
+    parts.append(_section(client_quotas.PROGRAM, client_quotas.command.get_help(alone)))
+    return "\n".join(parts)
+
+
+def _sections(command: click.Command | None, parent: click.Context, name: str) -> list[str]:
+    assert command is not None, name  # noqa: S101 - the table is ours
+    context = click.Context(command, info_name=name, parent=parent)
+    made = [_section(context.command_path, command.get_help(context))]
+    if isinstance(command, click.Group):
+        for inner, one in command.commands.items():
+            made.extend(_sections(one, context, inner))
+    return made
+
+
+def _section(title: str, help_text: str) -> str:
+    lines = "\n".join(line.rstrip() for line in help_text.splitlines())
+    return f"## {title}\n\n```text\n{lines}\n```\n"
+
+
+def check(path: Path = PATH) -> bool:
+    """Whether the page in the repository is the one that would be written now."""
+    return path.is_file() and path.read_text(encoding="utf-8") == text()
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["--write"]:
+            _ = PATH.write_text(text(), encoding="utf-8")
+        case ["--check"]:
+            sys.exit(0 if check() else f"{PATH} is out of date: run this with --write")
+        case _:
+            sys.exit(__doc__)

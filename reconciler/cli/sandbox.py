@@ -1,0 +1,142 @@
+"""``kquota sandbox``: the embedded broker in the foreground, until Ctrl-C."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Never
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.sandbox.authorizer import Authorizer
+    from reconciler.sandbox.settings import Listener, Settings
+
+HELP: Final = """A Kafka broker for trying out: quotas, users and rights, in memory, on loopback.
+
+It behaves as the named line of Kafka does, in rules and in words; Kafka's own tools work with it.
+Standard output gets one line when it is ready. It stops at Ctrl-C.
+
+With --user it asks for SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) over plain text. A user's rights are
+those of the documented principals: planner reads, applier also alters, all may do everything.
+
+\b
+Example:
+  kquota sandbox --port 9092
+  kquota sandbox --behave-as 3.9 --state quotas.json
+  kquota sandbox --user admin:secret --user ci:secret2:planner"""
+
+_PROFILES: Final = ("3.4", "3.9", "4.x")
+_RIGHTS: Final = ("all", "planner", "applier", "none")
+
+
+@click.command(help=HELP)
+@click.option("--behave-as", type=click.Choice(_PROFILES), default="4.x", show_default=True,
+              help="The line of Kafka whose rules hold.")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0,
+              help="Port of the first broker, the next ones follow; 0 picks a free one.")  # fmt: skip
+@click.option("--brokers", type=click.IntRange(1, 9), default=1, show_default=True,
+              help="How many brokers share the quotas.")  # fmt: skip
+@click.option("--user", "users", multiple=True, metavar="NAME:PASSWORD[:RIGHTS]",
+              help=f"Ask for SASL and let this user in; rights are one of {', '.join(_RIGHTS)}.")  # fmt: skip
+@click.option("--cluster-id", default="", metavar="ID", help="22 characters; random if not given.")
+@click.option("--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Keep the quotas here between runs.")  # fmt: skip
+@click.option("--format", "output", type=click.Choice(("text", "json")), default="text",
+              show_default=True, help="How the line on standard output looks.")  # fmt: skip
+@click.pass_obj
+def sandbox(
+    console: Console,
+    *,
+    behave_as: str,
+    host: str,
+    port: int,
+    brokers: int,
+    users: Sequence[str],
+    cluster_id: str,
+    state: Path | None,
+    output: str,
+) -> Exit:
+    """Serve until somebody stops it; being stopped is what it is for, so that exits 0."""
+    from reconciler.cli.running import run
+    from reconciler.sandbox.profiles import profile_named
+    from reconciler.sandbox.settings import Settings
+
+    named = _users(users)
+    settings = Settings(
+        profile=profile_named(behave_as),
+        nodes=tuple(range(1, brokers + 1)),
+        listeners=(_listener(host, port, asks=bool(named)),),
+        users={name: password for name, password, _ in named},
+        authorizer=_authorizer(named),
+        cluster_id=cluster_id,
+        state_file=state,
+    )
+    try:
+        run(_serve(console, settings, output))
+    except KeyboardInterrupt:
+        console.note("stopped")
+    return Exit.DONE
+
+
+def _users(given: Sequence[str]) -> list[tuple[str, str, str]]:
+    """``(name, password, rights)`` of each ``--user``."""
+    named = []
+    for text in given:
+        name, _, rest = text.partition(":")
+        password, colon, rights = rest.rpartition(":")
+        if not colon or rights not in _RIGHTS:
+            password, rights = rest, "all"
+        if not name or not password:
+            raise UsageError("--user is not of the form NAME:PASSWORD or NAME:PASSWORD:RIGHTS")
+        named.append((name, password, rights))
+    return named
+
+
+def _listener(host: str, port: int, *, asks: bool) -> "Listener":
+    from reconciler.sandbox.settings import Listener, Protocol
+
+    protocol = Protocol.SASL_PLAINTEXT if asks else Protocol.PLAINTEXT
+    return Listener(name=protocol.value, protocol=protocol, host=host, port=port)
+
+
+def _authorizer(named: Sequence[tuple[str, str, str]]) -> "Authorizer":
+    from reconciler.sandbox.authorizer import EVERYTHING, OPEN, READER, RECONCILER, Authorizer
+
+    if not named:
+        return OPEN
+    rights = {
+        "all": EVERYTHING,
+        "planner": READER,
+        "applier": RECONCILER,
+        "none": frozenset[Never](),
+    }
+    return Authorizer(grants={name: rights[chosen] for name, _, chosen in named})
+
+
+async def _serve(console: Console, settings: "Settings", output: str) -> None:
+    from reconciler.sandbox.server import Sandbox
+
+    async with Sandbox(settings) as running:
+        bootstrap = running.bootstrap()
+        if output == "json":
+            import json
+
+            document = {
+                "kind": "kquota-sandbox",
+                "format": 1,
+                "bootstrap": bootstrap,
+                "clusterId": running.cluster_id,
+                "behavesAs": settings.profile.name,
+                "securityProtocol": settings.listeners[0].protocol.value,
+            }
+            console.fact(json.dumps(document, sort_keys=True))
+        else:
+            console.fact(f"bootstrap.servers={bootstrap}")
+        console.flush()
+        console.note(f"a sandbox that behaves as Kafka {settings.profile.name}; Ctrl-C stops it")
+        await asyncio.Event().wait()
