@@ -8,12 +8,18 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from reconciler.wire.layout import Part
-from reconciler.wire.primitives import Reader, Writer, encode_string, encode_varint
+from reconciler.wire.primitives import (
+    Reader,
+    Writer,
+    encode_string,
+    encode_string_length,
+    encode_varint,
+)
 
 Operation: TypeAlias = tuple[str, float | None]
 """A key and its new value; None removes it (0.0 is sent then, as the Java client does)."""
@@ -21,12 +27,14 @@ Operation: TypeAlias = tuple[str, float | None]
 Alteration: TypeAlias = tuple[tuple[Part, ...], tuple[Operation, ...]]
 """An entity's components, and its operations."""
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 Result: TypeAlias = tuple[tuple[Part, ...], int, str | None]
 """An entity's components sorted by type, its error code, and the broker's words."""
 
-_COUNT: Final = struct.Struct(">i")
-_CLASSIC_LENGTHS: Final = tuple(size.to_bytes(2, "big") for size in range(127))
-_COMPACT_LENGTHS: Final = tuple(bytes((size + 1,)) for size in range(127))
+_FLOAT64: Final = struct.Struct(">d")
+_ZERO: Final = bytes(8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,47 +56,147 @@ class Altered:
 def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[bytes]:
     """One encoded entry per alteration, for ``join_entries``.
 
+    Everything between two variable pieces (names and numbers) is constant for a given type, key and
+    length, so each such stretch is made once and looked up from then on.
+
     Raises:
         EncodeError: if a name or key has more than 32,767 bytes or cannot be UTF-8.
     """
     flexible = ALTER_CLIENT_QUOTAS.is_flexible(version)
-    lengths = _COMPACT_LENGTHS if flexible else _CLASSIC_LENGTHS
-    null, end = (b"\x00", b"\x00") if flexible else (b"\xff\xff", b"")
-    types: dict[str, bytes] = {}
-    packers: dict[str, Callable[[float, bool], bytes]] = {}
+    lookup = _Stretches(flexible=flexible)
+    next_part, after_set, after_removal = lookup.next_part, lookup.after_set, lookup.after_removal
+    first_part, first_operation, last = lookup.first_part, lookup.first_operation, lookup.last
+    number, join = _FLOAT64.pack, b"".join
     entries: list[bytes] = []
-    for parts, operations in alterations:
-        pieces = [_count(len(parts), flexible=flexible)]
-        for entity_type, name in parts:
-            prefix = types.get(entity_type)
-            if prefix is None:
-                prefix = types[entity_type] = encode_string(entity_type, flexible=flexible)
-            if name is None:
-                pieces += prefix, null, end
-            elif len(name) < 127 and name.isascii():
-                pieces += prefix, lengths[len(name)], name.encode(), end
-            else:
-                pieces += prefix, encode_string(name, flexible=flexible), end
-        pieces.append(_count(len(operations), flexible=flexible))
-        for key, value in operations:
-            pack = packers.get(key)
-            if pack is None:
-                pack = packers[key] = _packer(key, flexible=flexible)
-            pieces.append(pack(0.0 if value is None else value, value is None))
-        pieces.append(end)
-        entries.append(b"".join(pieces))
+    pieces: list[bytes] = []
+    append = pieces.append  # bound once: this runs for every piece of every entry
+    try:
+        for parts, operations in alterations:
+            if not parts or not operations:
+                entries.append(_bare_entry((parts, operations), flexible=flexible))
+                continue
+            pieces.clear()
+            by_type = first_part[len(parts)]
+            for entity_type, name in parts:
+                if name is None:
+                    append(by_type[entity_type][None])
+                else:
+                    text = name.encode()
+                    append(by_type[entity_type][len(text)])
+                    append(text)
+                by_type = next_part
+            by_key = first_operation[len(operations)]
+            for key, value in operations:
+                append(by_key[key])
+                if value is None:
+                    append(_ZERO)
+                    by_key = after_removal
+                else:
+                    append(number(value))
+                    by_key = after_set
+            append(last[by_key is after_removal])
+            entries.append(join(pieces))
+    except UnicodeEncodeError as error:
+        raise EncodeError(
+            f"{str(error.object)[:40]!a} cannot be written as UTF-8: {error.reason}"
+        ) from error
     return entries
 
 
-def _packer(key: str, *, flexible: bool) -> Callable[[float, bool], bytes]:
-    """Writes an operation on ``key``, given the value and whether it is removed."""
-    prefix = encode_string(key, flexible=flexible)
-    layout = struct.Struct(f">{len(prefix)}sd?x" if flexible else f">{len(prefix)}sd?")
-    return partial(layout.pack, prefix)
+class _Lazy(dict[K, V]):
+    """A table whose cells are made when they are first looked up."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[K], V]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: K) -> V:
+        made = self[key] = self._make(key)
+        return made
+
+
+_ByType: TypeAlias = _Lazy[str, _Lazy[int | None, bytes]]
+_ByKey: TypeAlias = _Lazy[str, bytes]
+
+
+class _Stretches:
+    """The constant stretches of bytes between names and numbers, in one of the two encodings.
+
+    Attributes:
+        first_part: By the number of components, by type, by length of the name (None for null).
+        next_part: What lies between one name and the next, by type, by length of the next name.
+        first_operation: By the number of operations, by key: from the last name to the first number.
+        after_set: From a number that is set to the next number, by its key.
+        after_removal: From a number that is removed to the next number, by its key.
+        last: From the last number to the end of the entry, by whether it is removed.
+    """
+
+    __slots__ = (
+        "_flexible",
+        "after_removal",
+        "after_set",
+        "first_operation",
+        "first_part",
+        "last",
+        "next_part",
+    )
+
+    def __init__(self, *, flexible: bool) -> None:
+        self._flexible = flexible
+        tags = b"\x00" if flexible else b""
+        self.first_part = _Lazy[int, _ByType](lambda count: self._by_type(self._count(count)))
+        self.next_part = self._by_type(tags)
+        self.first_operation = _Lazy[int, _ByKey](
+            lambda count: self._by_key(tags + self._count(count))
+        )
+        self.after_set = self._by_key(b"\x00" + tags)
+        self.after_removal = self._by_key(b"\x01" + tags)
+        self.last = (b"\x00" + tags + tags, b"\x01" + tags + tags)
+
+    def _count(self, count: int) -> bytes:
+        return _count(count, flexible=self._flexible)
+
+    def _by_key(self, before: bytes) -> _ByKey:
+        return _Lazy(lambda key: before + encode_string(key, flexible=self._flexible))
+
+    def _by_type(self, before: bytes) -> _ByType:
+        def by_length(entity_type: str) -> _Lazy[int | None, bytes]:
+            start = before + encode_string(entity_type, flexible=self._flexible)
+            return _Lazy(
+                lambda length: start + encode_string_length(length, flexible=self._flexible)
+            )
+
+        return _Lazy(by_length)
+
+
+def _bare_entry(alteration: Alteration, *, flexible: bool) -> bytes:
+    """An entry that may lack components or operations; brokers refuse it, or do nothing."""
+    parts, operations = alteration
+    writer = Writer(flexible=flexible)
+
+    def write_operation(operation: Operation) -> None:
+        key, value = operation
+        writer.string(key)
+        writer.float64(0.0 if value is None else value)
+        writer.boolean(value is None)
+        writer.tags()
+
+    writer.array(parts, partial(_write_part, writer))
+    writer.array(operations, write_operation)
+    writer.tags()
+    return writer.to_bytes()
+
+
+def _write_part(writer: Writer, part: Part) -> None:
+    writer.string(part[0])
+    writer.nullable_string(part[1])
+    writer.tags()
 
 
 def _count(count: int, *, flexible: bool) -> bytes:
-    return encode_varint(count + 1) if flexible else _COUNT.pack(count)
+    return encode_varint(count + 1) if flexible else count.to_bytes(4, "big")
 
 
 def join_entries(version: int, entries: Sequence[bytes], *, validate_only: bool) -> bytes:
@@ -143,16 +251,11 @@ def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms
     """The body of an answer."""
     writer = Writer(flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
 
-    def write_part(part: Part) -> None:
-        writer.string(part[0])
-        writer.nullable_string(part[1])
-        writer.tags()
-
     def write_result(result: Result) -> None:
         parts, error_code, error_message = result
         writer.int16(error_code)
         writer.nullable_string(error_message)
-        writer.array(parts, write_part)
+        writer.array(parts, partial(_write_part, writer))
         writer.tags()
 
     writer.int32(throttle_time_ms)

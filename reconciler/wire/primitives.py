@@ -82,8 +82,23 @@ def encode_varint(value: int) -> bytes:
     return bytes(octets)
 
 
-def encode_text(value: str) -> bytes:
-    """``value`` as UTF-8, of a length that Kafka can carry.
+def encode_string_length(length: int | None, *, flexible: bool) -> bytes:
+    """What stands in front of a string of ``length`` bytes; None is null.
+
+    Raises:
+        EncodeError: if Kafka cannot carry a string that long.
+    """
+    if length is None:
+        return b"\x00" if flexible else b"\xff\xff"
+    if length > MAX_STRING_BYTES:
+        raise EncodeError(
+            f"a string of {length} bytes cannot be sent: Kafka's limit is {MAX_STRING_BYTES} bytes"
+        )
+    return encode_varint(length + 1) if flexible else _INT16.pack(length)
+
+
+def encode_string(value: str, *, flexible: bool) -> bytes:
+    """``value`` as UTF-8 with its length in front.
 
     Raises:
         EncodeError: if it has more than 32,767 bytes, or holds lone surrogates.
@@ -92,19 +107,7 @@ def encode_text(value: str) -> bytes:
         text = value.encode()
     except UnicodeEncodeError as error:
         raise EncodeError(f"{value[:40]!a} cannot be written as UTF-8: {error.reason}") from error
-    if len(text) > MAX_STRING_BYTES:
-        raise EncodeError(
-            f"a string of {len(text)} bytes cannot be sent: Kafka's limit is {MAX_STRING_BYTES}"
-            f" bytes (it begins with {value[:40]!a})"
-        )
-    return text
-
-
-def encode_string(value: str, *, flexible: bool) -> bytes:
-    """``value`` with its length in front."""
-    text = encode_text(value)
-    length = encode_varint(len(text) + 1) if flexible else _INT16.pack(len(text))
-    return length + text
+    return encode_string_length(len(text), flexible=flexible) + text
 
 
 class Reader:
@@ -331,7 +334,7 @@ class Writer:
     def nullable_string(self, value: str | None) -> None:
         """A string or null."""
         if value is None:
-            self._written += b"\x00" if self._flexible else b"\xff\xff"
+            self._written += encode_string_length(None, flexible=self._flexible)
         else:
             self.string(value)
 
