@@ -58,6 +58,9 @@ class Rule:
 COLUMNS: Final[tuple[Key, ...]] = tuple(Key)
 """Column order of :data:`reconciler.quota.state.Limits`."""
 
+COLUMN_OF: Final[dict[Key, int]] = {key: column for column, key in enumerate(COLUMNS)}
+"""Where a key stands in a row of limits."""
+
 RULES: Final[dict[Key, Rule]] = {
     rule.key: rule
     for rule in (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.quota.entity import Entity, sort_key
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 
 Limits: TypeAlias = tuple[float | None, float | None, float | None, float | None, float | None]
 """One value per key in the order of :data:`~reconciler.quota.keys.COLUMNS`, ``None`` = not set.
@@ -40,7 +40,7 @@ class State:
 
     def value(self, subject: Entity, key: Key) -> float | None:
         """The value of one pair, ``None`` if it is not set."""
-        return self.limits.get(subject, NO_LIMITS)[COLUMNS.index(key)]
+        return self.limits.get(subject, NO_LIMITS)[COLUMN_OF[key]]
 
     def entities(self) -> list[Entity]:
         """All known entities, sorted by level and name."""
@@ -85,10 +85,10 @@ def limits_of(values: Mapping[Key, float]) -> Limits:
 
 def replaced(limits: Limits, key: Key, value: float | None) -> Limits:
     """The limits with one column changed."""
-    return limits_of(
-        {other: old for other, old in set_values(limits) if other is not key}
-        | ({} if value is None else {key: value})
-    )
+    columns = list(limits)
+    columns[COLUMN_OF[key]] = value
+    producer, consumer, request, mutation, connection = columns
+    return producer, consumer, request, mutation, connection
 
 
 def set_values(limits: Limits) -> Iterator[tuple[Key, float]]:

@@ -1,0 +1,261 @@
+"""Records of what we own: the value last applied, the value under way, whose it is. Plus overrides.
+
+Kafka stores no owner, so these are the third side of the comparison. They are kept flat, entity by entity
+like a state, so that a pair in sync costs one tuple comparison; what is rare (intents, drift times, orphans)
+stands in sparse maps beside.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.state import NO_LIMITS, Limits, replaced
+
+Pair: TypeAlias = tuple[Entity, Key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose a pair is.
+
+    Attributes:
+        document: ``namespace/name`` of the document that asked for it last; "" for an override alone.
+        deletion_policy: What that document said when it was last seen; ``None`` = unset.
+        since: When we first applied or adopted it, in seconds since the epoch.
+    """
+
+    document: str
+    deletion_policy: DeletionPolicy | None = None
+    since: float = 0.0
+
+
+Owners: TypeAlias = tuple[Owner | None, Owner | None, Owner | None, Owner | None, Owner | None]
+NO_OWNERS: Owners = (None, None, None, None, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A write that may be under way: written down before it is sent, gone once its outcome is recorded.
+
+    Attributes:
+        value: What was to be set; ``None`` = removed.
+        owner: Who asks for it.
+    """
+
+    value: float | None
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A value of the night shift, in force instead of the declared one until a time.
+
+    Attributes:
+        entity: Whose quota.
+        key: Which key.
+        value: What holds meanwhile; ``None`` = not set.
+        until: Seconds since the epoch.
+        who: Who asked.
+        reason: Why.
+        before: What was live when it began: restored at the end where no document declares the pair.
+        declared: For a rollback: what was declared when it began; it ends early once that changes. ``ends_with_document`` says whether.
+        ends_with_document: Whether a change of the declared value ends it.
+    """
+
+    entity: Entity
+    key: Key
+    value: float | None
+    until: float
+    who: str
+    reason: str
+    before: float | None = None
+    declared: float | None = None
+    ends_with_document: bool = False
+
+    def in_force(self, now: float, declared: float | None) -> bool:
+        """Whether it still replaces the declared value."""
+        return now < self.until and (not self.ends_with_document or declared == self.declared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intend:
+    """About to be sent."""
+
+    entity: Entity
+    key: Key
+    intent: Intent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """Applied (or adopted, or found converged); ends intent, drift and orphanhood of the pair."""
+
+    entity: Entity
+    key: Key
+    value: float
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """No longer ours: removed, or gone by itself."""
+
+    entity: Entity
+    key: Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentEnded:
+    """The write did not happen: rejected or never sent. What was applied before still counts."""
+
+    entity: Entity
+    key: Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftSeen:
+    """Drift was first seen at ``at`` (seconds since the epoch); ``None`` = it is over."""
+
+    entity: Entity
+    key: Key
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphaned:
+    """Its document is gone and the value was kept."""
+
+    entity: Entity
+    key: Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideSet:
+    """A new or changed override."""
+
+    override: Override
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideEnded:
+    """An override expired and its value was replaced, or somebody ended it."""
+
+    entity: Entity
+    key: Key
+
+
+RecordChange: TypeAlias = (
+    Intend | Recorded | Dropped | IntentEnded | DriftSeen | Orphaned | OverrideSet | OverrideEnded
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owned:
+    """All records of one cluster.
+
+    Attributes:
+        cluster_id: Whose; never carried to another.
+        applied: Value last applied per pair, in columns.
+        owners: Whose each pair is, in the same columns.
+        intents: Writes that may be under way.
+        drift_since: When drift of a pair was first seen.
+        orphaned: Pairs whose document went and whose value stayed.
+        overrides: By pair; expired ones stay until their value was replaced.
+        known: Whether there were records at all; without any, "removals cannot be known".
+    """
+
+    cluster_id: str
+    applied: Mapping[Entity, Limits] = field(default_factory=dict[Entity, Limits])
+    owners: Mapping[Entity, Owners] = field(default_factory=dict[Entity, Owners])
+    intents: Mapping[Pair, Intent] = field(default_factory=dict[Pair, Intent])
+    drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
+    orphaned: frozenset[Pair] = frozenset()
+    overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
+    known: bool = True
+
+    def owner(self, subject: Entity, key: Key) -> Owner | None:
+        """Whose the pair is, by record or by intent."""
+        owner = self.owners.get(subject, NO_OWNERS)[COLUMN_OF[key]]
+        if owner is None and (subject, key) in self.intents:
+            return self.intents[subject, key].owner
+        return owner
+
+    @property
+    def pair_count(self) -> int:
+        """How many pairs we own."""
+        return sum(len(limits) - limits.count(None) for limits in self.applied.values())
+
+    def with_changes(self, changes: Iterable[RecordChange]) -> "Owned":
+        """The records after these changes, in order."""
+        draft = _Draft(self)
+        for change in changes:
+            draft.take(change)
+        return draft.owned()
+
+
+class _Draft:
+    """Mutable copies of the maps, for one :meth:`Owned.with_changes`."""
+
+    def __init__(self, owned: Owned) -> None:
+        self._origin = owned
+        self._applied = dict(owned.applied)
+        self._owners = dict(owned.owners)
+        self._intents = dict(owned.intents)
+        self._drift = dict(owned.drift_since)
+        self._orphaned = set(owned.orphaned)
+        self._overrides = dict(owned.overrides)
+
+    def take(self, change: RecordChange) -> None:
+        match change:
+            case Intend(entity=entity, key=key, intent=intent):
+                self._intents[entity, key] = intent
+            case Recorded(entity=entity, key=key, value=value, owner=owner):
+                self._forget((entity, key))
+                self._put(entity, key, value, owner)
+            case Dropped(entity=entity, key=key):
+                self._forget((entity, key))
+                self._put(entity, key, None, None)
+            case IntentEnded(entity=entity, key=key):
+                _ = self._intents.pop((entity, key), None)
+            case DriftSeen(entity=entity, key=key, at=None):
+                _ = self._drift.pop((entity, key), None)
+            case DriftSeen(entity=entity, key=key, at=float() | int() as at):
+                _ = self._drift.setdefault((entity, key), at)
+            case Orphaned(entity=entity, key=key):
+                self._orphaned.add((entity, key))
+            case OverrideSet(override=override):
+                self._overrides[override.entity, override.key] = override
+            case OverrideEnded(entity=entity, key=key):
+                _ = self._overrides.pop((entity, key), None)
+
+    def _forget(self, pair: Pair) -> None:
+        _ = self._intents.pop(pair, None)
+        _ = self._drift.pop(pair, None)
+        self._orphaned.discard(pair)
+
+    def _put(self, entity: Entity, key: Key, value: float | None, owner: Owner | None) -> None:
+        limits = replaced(self._applied.get(entity, NO_LIMITS), key, value)
+        if limits == NO_LIMITS:
+            _ = self._applied.pop(entity, None)
+            _ = self._owners.pop(entity, None)
+            return
+        self._applied[entity] = limits
+        columns = list(self._owners.get(entity, NO_OWNERS))
+        columns[COLUMN_OF[key]] = owner
+        one, two, three, four, five = columns
+        self._owners[entity] = (one, two, three, four, five)
+
+    def owned(self) -> Owned:
+        return Owned(
+            cluster_id=self._origin.cluster_id,
+            applied=self._applied,
+            owners=self._owners,
+            intents=self._intents,
+            drift_since=self._drift,
+            orphaned=frozenset(self._orphaned),
+            overrides=self._overrides,
+            known=True,
+        )

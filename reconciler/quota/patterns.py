@@ -1,0 +1,108 @@
+"""Patterns over entities: which ones a grant, a scope, an ignore rule or a bound speaks of."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import Entity, kinds
+
+
+class Form(StrEnum):
+    """The ten shapes of an entity, as manifests and grants spell them."""
+
+    USER_CLIENT_ID = "user+clientId"
+    USER_DEFAULT_CLIENT_ID = "user+defaultClientId"
+    USER = "user"
+    DEFAULT_USER_CLIENT_ID = "defaultUser+clientId"
+    DEFAULT_USER_DEFAULT_CLIENT_ID = "defaultUser+defaultClientId"
+    DEFAULT_USER = "defaultUser"
+    CLIENT_ID = "clientId"
+    DEFAULT_CLIENT_ID = "defaultClientId"
+    IP = "ip"
+    DEFAULT_IP = "defaultIp"
+
+
+FORMS: Final[dict[tuple[str, str, str], Form]] = {
+    ("named", "named", "absent"): Form.USER_CLIENT_ID,
+    ("named", "default", "absent"): Form.USER_DEFAULT_CLIENT_ID,
+    ("named", "absent", "absent"): Form.USER,
+    ("default", "named", "absent"): Form.DEFAULT_USER_CLIENT_ID,
+    ("default", "default", "absent"): Form.DEFAULT_USER_DEFAULT_CLIENT_ID,
+    ("default", "absent", "absent"): Form.DEFAULT_USER,
+    ("absent", "named", "absent"): Form.CLIENT_ID,
+    ("absent", "default", "absent"): Form.DEFAULT_CLIENT_ID,
+    ("absent", "absent", "named"): Form.IP,
+    ("absent", "absent", "default"): Form.DEFAULT_IP,
+}
+USER_FORMS: Final = frozenset({Form.USER, Form.USER_CLIENT_ID, Form.USER_DEFAULT_CLIENT_ID})
+"""What a pattern on user names covers when it lists no forms: that user, alone or with a client-id."""
+
+
+def form(subject: Entity) -> Form:
+    """The shape of an entity."""
+    return FORMS[kinds(subject)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamePattern:
+    """One exact name, or every name that begins with a prefix; exactly one of the two."""
+
+    exact: str | None = None
+    prefix: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.exact is None) == (self.prefix is None):
+            raise QuotaValueError("a name pattern has exactly one of exact and prefix")
+
+    def matches(self, name: str) -> bool:
+        """Whether the name fits."""
+        return name == self.exact if self.prefix is None else name.startswith(self.prefix)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityPattern:
+    """Which entities are meant.
+
+    Without ``forms``, a pattern covers only what its names say: a ``user`` pattern covers that user alone
+    and with any client-id, a bare ``client_id`` pattern covers bare client-ids, an ``ip`` pattern named ips.
+    Default forms reach clients that nobody named, so each has to be listed.
+
+    Attributes:
+        forms: The shapes that are covered; empty = as said above.
+        user: What a named user must look like; ``None`` = any.
+        client_id: What a named client-id must look like; ``None`` = any.
+        ip: What a named ip must look like; ``None`` = any.
+    """
+
+    forms: frozenset[Form] = frozenset()
+    user: NamePattern | None = None
+    client_id: NamePattern | None = None
+    ip: NamePattern | None = None
+
+    def __post_init__(self) -> None:
+        if not self.forms and self.user is None and self.client_id is None and self.ip is None:
+            raise QuotaValueError("an entity pattern needs forms, a user, a clientId or an ip")
+
+    @property
+    def covered_forms(self) -> frozenset[Form]:
+        """The forms listed, or those that the names imply."""
+        if self.forms:
+            return self.forms
+        implied: set[Form] = set()
+        if self.user is not None:
+            implied |= USER_FORMS if self.client_id is None else {Form.USER_CLIENT_ID}
+        elif self.client_id is not None:
+            implied.add(Form.CLIENT_ID)
+        if self.ip is not None:
+            implied.add(Form.IP)
+        return frozenset(implied)
+
+    def matches(self, subject: Entity) -> bool:
+        """Whether the entity is meant."""
+        if form(subject) not in self.covered_forms:
+            return False
+        return all(
+            pattern is None or not isinstance(slot, str) or pattern.matches(slot)
+            for pattern, slot in zip((self.user, self.client_id, self.ip), subject, strict=True)
+        )

@@ -1,0 +1,199 @@
+"""What each policy, drift mode and deletion policy may do about each cause: one table, read by the planner."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import Key
+from reconciler.quota.patterns import EntityPattern
+
+
+class Policy(StrEnum):
+    """How much a reconciler may do, from nothing to removals."""
+
+    OBSERVE = "Observe"
+    CREATE_ONLY = "CreateOnly"
+    UPSERT = "Upsert"
+    SYNC = "Sync"
+
+
+STRICTNESS: Final = (Policy.OBSERVE, Policy.CREATE_ONLY, Policy.UPSERT, Policy.SYNC)
+"""From the strictest to the loosest; a command line may only go left."""
+
+
+class DriftMode(StrEnum):
+    """What to do about a live value that changed while the documents did not."""
+
+    DISABLED = "Disabled"
+    WARN = "Warn"
+    CORRECT = "Correct"
+
+
+class DeletionPolicy(StrEnum):
+    """What becomes of a quota when its document goes; unset means Retain under Upsert, Delete under Sync."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
+
+
+class Cause(StrEnum):
+    """Why a pair is in the plan: one row of the three-way table each. For people; only this package branches on it."""
+
+    IN_SYNC = "InSync"
+    ADOPT = "Adopt"
+    CREATE = "Create"
+    TAKEOVER = "Takeover"
+    SPEC = "Spec"
+    CONVERGED = "Converged"
+    DRIFT = "Drift"
+    SPEC_OVER_DRIFT = "SpecOverDrift"
+    PRUNE = "Prune"
+    CHANGED_BY_ANOTHER = "ChangedByAnother"
+    GONE = "Gone"
+    UNMANAGED = "Unmanaged"
+    FROZEN = "Frozen"
+    OVERRIDE = "Override"
+    OVERRIDE_EXPIRED = "OverrideExpired"
+
+
+class Action(StrEnum):
+    """What the planner does about a pair."""
+
+    WRITE = "write"
+    RECORD = "record"
+    REPORT = "report"
+    ORPHAN = "orphan"
+    NOTHING = "nothing"
+
+
+class Fate(StrEnum):
+    """How a declared pair ceased to be declared; decides whether it may be removed."""
+
+    KEY_LEFT = "key left its document"  # the document exists and no longer names the pair
+    EXPLICIT_DELETE = "deleted with deletionPolicy Delete"
+    EXPLICIT_RETAIN = "deleted with deletionPolicy Retain"
+    UNSET = "deleted without a deletionPolicy"
+
+
+_W, _R, _P, _O, _N = Action.WRITE, Action.RECORD, Action.REPORT, Action.ORPHAN, Action.NOTHING
+
+# Rows as in docs/semantics.md; columns: Observe, CreateOnly, Upsert, Sync.
+PERMITTED: Final[dict[Cause, tuple[Action, Action, Action, Action]]] = {
+    Cause.IN_SYNC: (_N, _N, _N, _N),
+    Cause.ADOPT: (_P, _R, _R, _R),
+    Cause.CREATE: (_P, _W, _W, _W),
+    Cause.TAKEOVER: (_P, _P, _W, _W),
+    Cause.SPEC: (_P, _P, _W, _W),
+    Cause.CONVERGED: (_P, _R, _R, _R),
+    Cause.SPEC_OVER_DRIFT: (_P, _P, _W, _W),
+    Cause.GONE: (_P, _R, _R, _R),
+    Cause.FROZEN: (_P, _P, _P, _P),
+    Cause.OVERRIDE: (_P, _W, _W, _W),
+    Cause.OVERRIDE_EXPIRED: (_P, _W, _W, _W),
+}
+DRIFT: Final[dict[DriftMode, tuple[Action, Action, Action, Action]]] = {
+    DriftMode.DISABLED: (_N, _N, _N, _N),
+    DriftMode.WARN: (_P, _P, _P, _P),
+    DriftMode.CORRECT: (_P, _P, _W, _W),
+}
+PRUNE: Final[dict[Fate, tuple[Action, Action, Action, Action]]] = {
+    Fate.KEY_LEFT: (_P, _P, _W, _W),
+    Fate.EXPLICIT_DELETE: (_P, _P, _W, _W),
+    Fate.EXPLICIT_RETAIN: (_O, _O, _O, _O),
+    Fate.UNSET: (_O, _O, _O, _W),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoreRule:
+    """A difference that nobody wants to hear of, and until when.
+
+    Attributes:
+        entities: Which entities.
+        keys: Which keys; empty = all.
+        reason: Why; shown wherever the rule acts.
+        until: Seconds since the epoch; ``None`` = without end.
+    """
+
+    entities: EntityPattern
+    reason: str
+    keys: frozenset[Key] = frozenset()
+    until: float | None = None
+
+    def covers(self, subject: Entity, key: Key, now: float) -> bool:
+        """Whether the rule acts on this pair now."""
+        return (
+            (self.until is None or now < self.until)
+            and (not self.keys or key in self.keys)
+            and self.entities.matches(subject)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Everything trusted that decides what a plan may do.
+
+    Attributes:
+        policy: As configured. Sync without ``sync_confirmed`` acts as Upsert.
+        sync_confirmed: Whether somebody confirmed Sync for this very cluster.
+        drift: What to do about drift.
+        exclusive: Under Sync with a scope: also remove unmanaged pairs in scope.
+        scope: What we look after; empty = everything. Declaring outside it is refused by the loader.
+        ignore: Differences that are not reported and never written.
+        complete: Whether every document was read; without it nothing is removed.
+        removals_known: Whether there is an inventory or a revision to tell what we own.
+        force: Also remove pairs that another writer changed meanwhile.
+    """
+
+    policy: Policy = Policy.UPSERT
+    sync_confirmed: bool = False
+    drift: DriftMode = DriftMode.WARN
+    exclusive: bool = False
+    scope: tuple[EntityPattern, ...] = ()
+    ignore: tuple[IgnoreRule, ...] = ()
+    complete: bool = True
+    removals_known: bool = True
+    force: bool = False
+
+    @property
+    def in_force(self) -> Policy:
+        """The policy after the confirmation was asked for."""
+        if self.policy is Policy.SYNC and not self.sync_confirmed:
+            return Policy.UPSERT
+        return self.policy
+
+    def in_scope(self, subject: Entity) -> bool:
+        """Whether the entity is ours to look after; always true without a scope."""
+        return not self.scope or any(pattern.matches(subject) for pattern in self.scope)
+
+    def ignored(self, subject: Entity, key: Key, now: float) -> IgnoreRule | None:
+        """The first ignore rule that acts on the pair."""
+        return next((rule for rule in self.ignore if rule.covers(subject, key, now)), None)
+
+    def permits(self, cause: Cause, fate: Fate | None = None) -> Action:
+        """What may be done about a pair with this cause.
+
+        Args:
+            cause: The row of the three-way table.
+            fate: How the pair ceased to be declared; needed for ``PRUNE`` and ``CHANGED_BY_ANOTHER``.
+        """
+        column = STRICTNESS.index(self.in_force)
+        match cause:
+            case Cause.DRIFT:
+                return DRIFT[self.drift][column]
+            case Cause.PRUNE:
+                action = PRUNE[fate or Fate.UNSET][column]
+                return Action.REPORT if action is Action.WRITE and not self.complete else action
+            case Cause.CHANGED_BY_ANOTHER:
+                return self.permits(Cause.PRUNE, fate) if self.force else Action.REPORT
+            case Cause.UNMANAGED:
+                may = (
+                    self.in_force is Policy.SYNC
+                    and self.exclusive
+                    and bool(self.scope)
+                    and self.complete
+                )
+                return Action.WRITE if may else Action.REPORT
+            case _:
+                return PERMITTED[cause][column]
