@@ -1,0 +1,75 @@
+"""Who may do what on the sandbox's cluster resource: rights by principal, and the bit field that tells them.
+
+Quotas know two rights on ``Cluster:kafka-cluster``, DescribeConfigs and AlterConfigs; Describe lets a client
+see its own rights and the SCRAM users. Implications and bits are Kafka's (``StandardAuthorizerData``,
+``AclEntry.supportedOperations``): AlterConfigs includes DescribeConfigs, Alter includes Describe.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+ANONYMOUS: Final = "ANONYMOUS"
+"""The principal of a connection that did not say who it is."""
+
+
+class Operation(IntEnum):
+    """Operations on the cluster resource, with the codes of Kafka's ``AclOperation``."""
+
+    CREATE = 5
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+EVERYTHING: Final = frozenset(Operation)
+
+_INCLUDES: Final = {
+    Operation.ALTER: frozenset({Operation.DESCRIBE}),
+    Operation.ALTER_CONFIGS: frozenset({Operation.DESCRIBE_CONFIGS}),
+}
+
+RECONCILER: Final = frozenset({Operation.ALTER_CONFIGS, Operation.DESCRIBE})
+"""What a principal needs to plan and apply quotas."""
+
+READER: Final = frozenset({Operation.DESCRIBE_CONFIGS, Operation.DESCRIBE})
+"""What a principal needs to plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorizer:
+    """Rights by principal name (without ``User:``).
+
+    Attributes:
+        grants: What each named principal was given; implied operations need no mention.
+        others: What everybody else may do.
+    """
+
+    grants: Mapping[str, frozenset[Operation]] = field(
+        default_factory=dict[str, frozenset[Operation]]
+    )
+    others: frozenset[Operation] = frozenset()
+
+    def rights(self, principal: str) -> frozenset[Operation]:
+        """Everything the principal may do, implied operations included."""
+        given = self.grants.get(principal, self.others)
+        return given.union(*(_INCLUDES.get(operation, frozenset()) for operation in given))
+
+    def allows(self, principal: str, operation: Operation) -> bool:
+        """Whether the principal may do it."""
+        return operation in self.rights(principal)
+
+    def bits(self, principal: str) -> int:
+        """``cluster_authorized_operations``: 0 for a principal that may not even Describe."""
+        rights = self.rights(principal)
+        if Operation.DESCRIBE not in rights:
+            return 0
+        return sum(1 << operation for operation in rights)
+
+
+OPEN: Final = Authorizer(others=EVERYTHING)
+"""No authorizer: everybody may do everything, as on a broker without one."""

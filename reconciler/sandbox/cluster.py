@@ -1,0 +1,100 @@
+"""The cluster behind the sandbox's doors: one image that alterations change, and what each broker shows of it.
+
+The only mutable state of the sandbox besides faults and connections: the controller's image, the one
+before it, what each broker shows, which brokers run. All changes happen on the event loop's thread.
+"""
+
+import asyncio
+import base64
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox import state_file
+from reconciler.sandbox.image import Image, Record
+from reconciler.sandbox.settings import Settings
+
+
+@dataclass(slots=True)
+class Broker:
+    """One broker: where its listeners are, which image (and how new) it shows, whether it is held back or up."""
+
+    node: int
+    shown: Image
+    version: int = 0
+    ports: dict[str, int] = field(default_factory=dict[str, int])
+    held: bool = False
+    running: bool = False
+
+
+def random_cluster_id() -> str:
+    """22 characters as ``Uuid.randomUuid`` prints them; never beginning with a dash, as Kafka's do not."""
+    while True:
+        made = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        if not made.startswith("-"):
+            return made
+
+
+class Cluster:
+    """The shared state of a sandbox's brokers."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Loads the state file, if there is one.
+
+        Raises:
+            ConfigError: The state file cannot be read, or belongs to another cluster id.
+        """
+        path = settings.state_file
+        kept = state_file.load(path) if path is not None else None
+        kept_id, image = kept if kept is not None else ("", Image())
+        if settings.cluster_id and kept_id and kept_id != settings.cluster_id:
+            raise ConfigError(
+                f"the state belongs to cluster {kept_id}, not {settings.cluster_id}",
+                where=str(path),
+            )
+        self.settings = settings
+        self.cluster_id = settings.cluster_id or kept_id or random_cluster_id()
+        self.image = image
+        self.before = image
+        self.version = 0
+        self.brokers = {node: Broker(node=node, shown=image) for node in settings.nodes}
+
+    def commit(self, records: Iterable[Record]) -> None:
+        """Applies records as one batch; brokers show it after their lag.
+
+        Raises:
+            ConfigError: The state file cannot be written; nothing has changed then.
+        """
+        changed = self.image.applied(records)
+        if self.settings.state_file is not None:
+            state_file.save(self.settings.state_file, self.cluster_id, changed)
+        self.before, self.image = self.image, changed
+        self.version += 1
+        for broker in self.brokers.values():
+            lag = self.settings.lag.get(broker.node, 0.0)
+            if lag > 0:
+                asyncio.get_running_loop().call_later(
+                    lag, self._show, broker, changed, self.version
+                )
+            else:
+                self._show(broker, changed, self.version)
+
+    def hold(self, node: int) -> None:
+        """Keeps a broker on what it shows now, as if it had fallen behind."""
+        self.brokers[node].held = True
+
+    def release(self, node: int) -> None:
+        """Lets a broker catch up at once."""
+        broker = self.brokers[node]
+        broker.held = False
+        self._show(broker, self.image, self.version)
+
+    def live(self) -> list[Broker]:
+        """Running brokers by id."""
+        return [self.brokers[node] for node in sorted(self.brokers) if self.brokers[node].running]
+
+    def _show(self, broker: Broker, image: Image, version: int) -> None:
+        """Never goes back: a late image does not replace a newer one."""
+        if not broker.held and version > broker.version:
+            broker.shown, broker.version = image, version

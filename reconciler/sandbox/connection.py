@@ -1,0 +1,239 @@
+"""One connection of the sandbox: frames in, frames out, one request at a time, as a broker's processor does it.
+
+A request that cannot be parsed, an API that the profile does not offer and a version out of range close the
+connection without an answer; only ApiVersions is answered in any version (KIP-511).
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import ProtocolError
+from reconciler.sandbox.answers import (
+    api_versions_answer,
+    describe_cluster_answer,
+    metadata_answer,
+    scram_users_answer,
+)
+from reconciler.sandbox.authorizer import ANONYMOUS
+from reconciler.sandbox.calls import Call, NeverAnswered
+from reconciler.sandbox.cluster import Broker, Cluster
+from reconciler.sandbox.config_answers import describe_configs_answer
+from reconciler.sandbox.distinguished import distinguished_name
+from reconciler.sandbox.faults import (
+    CutAfter,
+    CutBefore,
+    Delay,
+    Effect,
+    Faults,
+    Slow,
+    Throttle,
+    Truncate,
+    WrongCorrelation,
+)
+from reconciler.sandbox.quota_answers import alter_answer, describe_answer
+from reconciler.sandbox.sasl_session import (
+    Reply,
+    SaslSession,
+    Stage,
+    refused_authenticate,
+    refused_handshake,
+)
+from reconciler.sandbox.settings import Listener
+from reconciler.wire import frames
+from reconciler.wire.apis import (
+    ALTER_CLIENT_QUOTAS,
+    API_VERSIONS,
+    BY_KEY,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
+from reconciler.wire.frames import RequestHeader
+
+MAX_REQUEST: Final = 100 * 1024 * 1024
+"""``socket.request.max.bytes``: a larger request closes the connection."""
+
+MAX_BEFORE_AUTHENTICATION: Final = 524_288
+"""``sasl.server.max.receive.size``."""
+
+_ANSWERS: Final[dict[int, Callable[[Call], bytes]]] = {
+    METADATA.key: metadata_answer,
+    API_VERSIONS.key: api_versions_answer,
+    DESCRIBE_CONFIGS.key: describe_configs_answer,
+    DESCRIBE_CLIENT_QUOTAS.key: describe_answer,
+    DESCRIBE_USER_SCRAM_CREDENTIALS.key: scram_users_answer,
+    DESCRIBE_CLUSTER.key: describe_cluster_answer,
+}
+_SLOW_ANSWERS: Final[dict[int, Callable[[Call], Awaitable[bytes]]]] = {
+    ALTER_CLIENT_QUOTAS.key: alter_answer,
+}
+_SASL: Final = (SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key)
+
+
+class _Closed(Exception):
+    """The broker closes the connection now."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Connection:
+    """A client's connection to one listener of one broker."""
+
+    cluster: Cluster
+    broker: Broker
+    listener: Listener
+    faults: Faults
+    clock: Callable[[], float]
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def serve(self) -> None:
+        """Answers requests until either side closes."""
+        settings = self.cluster.settings
+        session = None
+        if self.listener.protocol.uses_sasl:
+            session = SaslSession(
+                mechanisms=self.listener.mechanisms,
+                users=settings.users,
+                lifetime=settings.session_lifetime,
+                clock=self.clock,
+            )
+        with contextlib.suppress(
+            _Closed, ProtocolError, ConnectionError, asyncio.IncompleteReadError
+        ):
+            while True:
+                await self._serve_one(await self._read_frame(session), session)
+
+    async def _read_frame(self, session: SaslSession | None) -> bytes:
+        unknown = session is not None and session.stage is not Stage.KNOWN
+        head = await self.reader.readexactly(frames.LENGTH_BYTES)
+        limit = MAX_BEFORE_AUTHENTICATION if unknown else MAX_REQUEST
+        return await self.reader.readexactly(frames.frame_size(head, limit=limit))
+
+    async def _serve_one(self, frame: bytes, session: SaslSession | None) -> None:
+        header, body = frames.decode_request(frame)
+        effects = self.faults.befalling(header.api_key, self.broker.node)
+        for effect in effects:
+            if isinstance(effect, Delay):
+                await asyncio.sleep(effect.seconds)
+        if any(isinstance(effect, CutBefore) for effect in effects):
+            raise _Closed
+        if session is not None:
+            reply = await self._reply_with_sasl(header, body, session, effects)
+        else:
+            reply = await self._reply(header, body, self._certified(), effects)
+        await self._send(header, reply.body, effects)
+        if reply.closes:
+            raise _Closed
+
+    async def _reply_with_sasl(
+        self,
+        header: RequestHeader,
+        body: bytes,
+        session: SaslSession,
+        effects: tuple[Effect, ...],
+    ) -> Reply:
+        """What a SASL listener does with a request, given how far the client has come."""
+        self._check_version(header)
+        if session.expired and header.api_key != SASL_HANDSHAKE.key:
+            raise _Closed
+        if header.api_key == SASL_HANDSHAKE.key:
+            return session.handshake(header.api_version, body)
+        if header.api_key == SASL_AUTHENTICATE.key:
+            reply = session.authenticate(header.api_version, body)
+            if reply is None:
+                raise _Closed
+            if reply.wrong:
+                await asyncio.sleep(self.cluster.settings.failed_authentication_delay)
+            return reply
+        if session.stage is Stage.KNOWN:
+            return await self._reply(header, body, session.principal, effects)
+        if header.api_key != API_VERSIONS.key or session.stage is not Stage.FRESH:
+            raise _Closed
+        lowest, highest = self._offered(API_VERSIONS.key)
+        if lowest <= header.api_version <= highest:
+            session.stage = Stage.GREETED
+        return await self._reply(header, body, ANONYMOUS, effects)
+
+    async def _reply(
+        self, header: RequestHeader, body: bytes, principal: str, effects: tuple[Effect, ...]
+    ) -> Reply:
+        """What a broker does with a request of a known principal."""
+        self._check_version(header)
+        key, version = header.api_key, header.api_version
+        if key == SASL_HANDSHAKE.key:
+            return Reply(body=refused_handshake(version))
+        if key == SASL_AUTHENTICATE.key:
+            return Reply(body=refused_authenticate(version))
+        call = Call(
+            cluster=self.cluster,
+            broker=self.broker,
+            listener=self.listener.name,
+            principal=principal,
+            version=version,
+            body=body,
+            effects=effects,
+        )
+        try:
+            if key in _SLOW_ANSWERS:
+                return Reply(body=await _SLOW_ANSWERS[key](call))
+            return Reply(body=_ANSWERS[key](call))
+        except NeverAnswered:
+            while await self.reader.read(65_536):
+                pass  # whatever else comes is never looked at
+            raise _Closed from None
+
+    def _check_version(self, header: RequestHeader) -> None:
+        """Closes on what the profile does not offer."""
+        lowest, highest = self._offered(header.api_key)
+        if header.api_key != API_VERSIONS.key and not lowest <= header.api_version <= highest:
+            raise _Closed
+
+    def _offered(self, key: int) -> tuple[int, int]:
+        offered = self.cluster.settings.profile.versions.get(key)
+        if offered is None:
+            raise _Closed
+        return offered
+
+    def _certified(self) -> str:
+        """The principal that the client's certificate names, if it showed one."""
+        certificate = self.writer.get_extra_info("peercert")
+        return distinguished_name(certificate["subject"]) if certificate else ANONYMOUS
+
+    async def _send(self, header: RequestHeader, body: bytes, effects: tuple[Effect, ...]) -> None:
+        correlation_id = header.correlation_id
+        for effect in effects:
+            if isinstance(effect, WrongCorrelation):
+                correlation_id = (correlation_id + effect.by) & 0x7FFF_FFFF
+        api = BY_KEY[header.api_key]
+        version = header.api_version
+        frame = frames.encode_response(api, version, correlation_id=correlation_id, body=body)
+        if any(isinstance(effect, CutAfter) for effect in effects):
+            raise _Closed
+        for effect in effects:
+            if isinstance(effect, Truncate):
+                self.writer.write(frame[: effect.keep])
+                await self.writer.drain()
+                raise _Closed
+            if isinstance(effect, Slow):
+                frame = await self._drip(frame, effect)
+        self.writer.write(frame)
+        await self.writer.drain()
+        for effect in effects:
+            if isinstance(effect, Throttle):
+                await asyncio.sleep(effect.milliseconds / 1000)
+
+    async def _drip(self, frame: bytes, slow: Slow) -> bytes:
+        """Sends all but the last piece, slowly; returns the rest."""
+        while len(frame) > slow.size:
+            self.writer.write(frame[: slow.size])
+            await self.writer.drain()
+            frame = frame[slow.size :]
+            await asyncio.sleep(slow.seconds)
+        return frame

@@ -1,0 +1,160 @@
+"""What differs between the lines of Kafka that the sandbox can behave as: one frozen value per line, nothing else.
+
+A line is what its newest release does on KRaft: 3.4 is 3.4.1, 3.9 is 3.9.1, 4.x is 4.4.0. Every field was
+read off those brokers; the contract suite asks both sides the same questions. Older members of 4.x
+differ from the newest in two fields, which say so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from reconciler.errors import ConfigError
+from reconciler.wire.apis import BY_KEY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A feature level of KIP-584: what the broker supports and what the cluster runs with.
+
+    Attributes:
+        lowest: Lowest level that the broker supports; 0 is shown from ApiVersions v4 on only.
+        highest: Highest level that the broker supports.
+        finalized: Level that the cluster runs with; 0 means that it is not finalized.
+    """
+
+    name: str
+    lowest: int
+    highest: int
+    finalized: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The rules, words and version ranges of one line.
+
+    Attributes:
+        name: How ``--behave-as`` calls it.
+        versions: API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0
+            (offered up to 3.9) is left out: no client of this century asks for it.
+        features: What ApiVersions v3 and later tells about features.
+        checks_numbers: Values are checked in the order of ``validateQuotaKeyValue`` (KAFKA-14943, 3.5):
+            greater than zero, within the type, whole. Before, LONG and INT keys only had to be near a
+            whole number and DOUBLE keys could be anything.
+        refuses_non_finite: NaN and the infinities are refused by name. True from 4.4; 3.5 to 4.3 accept
+            NaN for every key and +Infinity for the DOUBLE ones.
+        knows_scram_keys: SCRAM mechanisms are configuration keys of a user beside the quotas, so that
+            setting one fails with an unknown server error instead of "Invalid configuration key".
+        records_in_validation: More than 10,000 records are a policy violation, also under validate-only
+            (KAFKA-14996, 3.5). Before, only a request that is carried out fails, with -1.
+        checks_cluster: ApiVersions v5 compares the cluster and node that the client means (4.4).
+    """
+
+    name: str
+    versions: Mapping[int, tuple[int, int]]
+    features: tuple[Feature, ...]
+    checks_numbers: bool
+    refuses_non_finite: bool
+    knows_scram_keys: bool
+    records_in_validation: bool
+    checks_cluster: bool
+
+    def __post_init__(self) -> None:
+        for key, (lowest, highest) in self.versions.items():
+            api = BY_KEY[key]
+            if not api.lowest <= lowest <= highest <= api.highest:
+                raise ValueError(f"{self.name}: {api.name} v{lowest}-{highest} is not on the wire")
+
+
+METADATA: Final = 3
+API_VERSIONS: Final = 18
+SCRAM_USERS: Final = 50
+DESCRIBE_CLUSTER: Final = 60
+
+_COMMON: Final = {
+    METADATA: (0, 12),
+    17: (0, 1),
+    API_VERSIONS: (0, 3),
+    32: (1, 4),
+    36: (0, 2),
+    48: (0, 1),
+    49: (0, 1),
+    DESCRIBE_CLUSTER: (0, 0),
+}
+"""What every line offers; a line states only what it adds or widens."""
+
+
+def _versions(*changed: tuple[int, int, int]) -> Mapping[int, tuple[int, int]]:
+    widened = {key: (lowest, highest) for key, lowest, highest in changed}
+    return MappingProxyType(dict(sorted({**_COMMON, **widened}.items())))
+
+
+LINE_3_4: Final = Profile(
+    name="3.4",
+    versions=_versions(),
+    features=(Feature(name="metadata.version", lowest=1, highest=8, finalized=8),),
+    checks_numbers=False,
+    refuses_non_finite=False,
+    knows_scram_keys=True,
+    records_in_validation=False,
+    checks_cluster=False,
+)
+
+LINE_3_9: Final = Profile(
+    name="3.9",
+    versions=_versions((API_VERSIONS, 0, 4), (SCRAM_USERS, 0, 0), (DESCRIBE_CLUSTER, 0, 1)),
+    features=(
+        Feature(name="kraft.version", lowest=0, highest=1, finalized=0),
+        Feature(name="metadata.version", lowest=1, highest=21, finalized=21),
+    ),
+    checks_numbers=True,
+    refuses_non_finite=False,
+    knows_scram_keys=False,
+    records_in_validation=True,
+    checks_cluster=False,
+)
+
+LINE_4: Final = Profile(
+    name="4.x",
+    versions=_versions(
+        (METADATA, 0, 13), (API_VERSIONS, 0, 5), (SCRAM_USERS, 0, 0), (DESCRIBE_CLUSTER, 0, 2)
+    ),
+    features=(
+        Feature(name="eligible.leader.replicas.version", lowest=0, highest=1, finalized=1),
+        Feature(name="group.version", lowest=0, highest=1, finalized=1),
+        Feature(name="kraft.version", lowest=0, highest=1, finalized=0),
+        Feature(name="metadata.version", lowest=7, highest=33, finalized=33),
+        Feature(name="share.version", lowest=0, highest=2, finalized=2),
+        Feature(name="streams.version", lowest=0, highest=1, finalized=1),
+        Feature(name="transaction.version", lowest=0, highest=2, finalized=2),
+    ),
+    checks_numbers=True,
+    refuses_non_finite=True,
+    knows_scram_keys=False,
+    records_in_validation=True,
+    checks_cluster=True,
+)
+
+PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
+    {profile.name: profile for profile in (LINE_3_4, LINE_3_9, LINE_4)}
+)
+"""Every line by name, oldest first."""
+
+NEWEST: Final = LINE_4
+
+
+def profile_named(name: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        ConfigError: There is none; the hint lists what there is.
+    """
+    try:
+        return PROFILES[name]
+    except KeyError as unknown:
+        raise ConfigError(
+            f"the sandbox cannot behave as {name!r}",
+            key="behave-as",
+            hint=f"choose one of {', '.join(PROFILES)}",
+        ) from unknown

@@ -1,0 +1,102 @@
+"""Answers about quotas: DescribeClientQuotas and AlterClientQuotas, between the wire and the rules."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from reconciler.sandbox import filters, rules
+from reconciler.sandbox.authorizer import Operation
+from reconciler.sandbox.calls import CLUSTER_DENIED, Call
+from reconciler.sandbox.faults import Refuse
+from reconciler.sandbox.image import Names, scattered
+from reconciler.sandbox.resolving import resolvable
+from reconciler.sandbox.rules import Failure, Verdicts
+from reconciler.wire import alter_client_quotas, describe_client_quotas
+from reconciler.wire.alter_client_quotas import Alteration, Result
+from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE
+
+
+def describe_answer(call: Call) -> bytes:
+    """One snapshot of what this broker shows; a refusal has a code for the whole and no entries."""
+    asked = describe_client_quotas.decode_request(call.version, call.body)
+    authorizer = call.cluster.settings.authorizer
+    failure = call.failure
+    if failure is None and not authorizer.allows(call.principal, Operation.DESCRIBE_CONFIGS):
+        failure = Failure(code=CLUSTER_AUTHORIZATION_FAILED, message=None)
+    failure = failure or filters.check(asked.components)
+    if failure is not None:
+        return describe_client_quotas.encode_response(
+            call.version,
+            entries=None,
+            throttle_time_ms=call.throttle_ms,
+            error_code=failure.code,
+            error_message=failure.message,
+        )
+    image = call.cluster.before if call.stale else call.broker.shown
+    entries = filters.matching(image, asked.components, strict=asked.strict)
+    return describe_client_quotas.encode_response(
+        call.version,
+        entries=sorted(entries, key=lambda entry: scattered(entry[0])),
+        throttle_time_ms=call.throttle_ms,
+        error_message="",  # a broker's success has empty words, not null
+    )
+
+
+async def alter_answer(call: Call) -> bytes:
+    """One result per entity, and the records applied unless the request only asks."""
+    asked = alter_client_quotas.decode_request(call.version, call.body)
+    settings = call.cluster.settings
+    if not settings.authorizer.allows(call.principal, Operation.ALTER_CONFIGS):
+        denied = Failure(code=CLUSTER_AUTHORIZATION_FAILED, message=CLUSTER_DENIED)
+        return _answer(call, _everyone(asked.alterations, denied))
+    refusals = {e.names: e for e in call.effects if isinstance(e, Refuse) and e.names is not None}
+    known = await resolvable(rules.names_to_resolve(asked.alterations), settings.resolver)
+    verdicts = rules.alter(
+        settings.profile,
+        call.cluster.image,
+        asked.alterations,
+        resolvable=known,
+        validate_only=asked.validate_only,
+    )
+    verdicts = _with_refusals(verdicts, refusals)
+    if not asked.validate_only and (call.refusal is None or call.refusal.applied):
+        call.cluster.commit(verdicts.records)
+    whole = call.failure or verdicts.whole
+    if whole is not None:
+        return _answer(call, _everyone(asked.alterations, whole))
+    return _answer(call, _one_each(verdicts.results))
+
+
+def _with_refusals(verdicts: Verdicts, refusals: dict[Names, Refuse]) -> Verdicts:
+    """The verdicts with single entities refused by faults; their records are dropped unless applied."""
+    if not refusals:
+        return verdicts
+    results = {
+        names: refusals[names].failure if names in refusals else result
+        for names, result in verdicts.results.items()
+    }
+    records = tuple(
+        record
+        for record in verdicts.records
+        if record.names not in refusals or refusals[record.names].applied
+    )
+    return replace(verdicts, results=results, records=records)
+
+
+def _everyone(alterations: Iterable[Alteration], failure: Failure) -> list[Result]:
+    """A whole-request failure is copied into every entry as it was asked, duplicates included."""
+    return [(parts, failure.code, failure.message) for parts, _ in alterations]
+
+
+def _one_each(results: dict[Names, Failure | None]) -> list[Result]:
+    return [
+        (names, NONE, None) if failure is None else (names, failure.code, failure.message)
+        for names, failure in sorted(results.items(), key=lambda item: scattered(item[0]))
+    ]
+
+
+def _answer(call: Call, results: list[Result]) -> bytes:
+    return alter_client_quotas.encode_response(
+        call.version,
+        results=results,
+        throttle_time_ms=call.throttle_ms,
+    )

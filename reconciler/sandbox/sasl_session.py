@@ -1,0 +1,146 @@
+"""The SASL side of one connection: which requests may come when, and who the client turns out to be.
+
+Source: ``SaslServerAuthenticator`` (3.4 to 4.4): one successful ApiVersions, then SaslHandshake, then
+SaslAuthenticate until the mechanism is done; everything else closes the connection. Where sessions
+have a lifetime (KIP-368) the same dance may be repeated by the same principal with the same mechanism.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from reconciler.errors import AuthenticationError
+from reconciler.sandbox.credentials import Exchange, begin
+from reconciler.wire import sasl_authenticate, sasl_handshake
+from reconciler.wire.error_codes import (
+    ILLEGAL_SASL_STATE,
+    NONE,
+    SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_SASL_MECHANISM,
+)
+
+_LATE: Final = "SaslAuthenticate request received after successful authentication"
+
+
+class Stage(Enum):
+    """How far a connection has come."""
+
+    FRESH = auto()
+    GREETED = auto()
+    CHOSEN = auto()
+    KNOWN = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The body of an answer, and whether the connection ends after it.
+
+    Attributes:
+        wrong: The credentials were wrong, so that the answer is held back for a while.
+    """
+
+    body: bytes
+    closes: bool = False
+    wrong: bool = False
+
+
+class SaslSession:
+    """Authentication of one connection; ``principal`` is "" until it is known."""
+
+    def __init__(
+        self,
+        *,
+        mechanisms: tuple[str, ...],
+        users: Mapping[str, str],
+        lifetime: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self.principal = ""
+        self.stage = Stage.FRESH
+        self._mechanisms = mechanisms
+        self._users = users
+        self._lifetime = lifetime
+        self._clock = clock
+        self._expires = 0.0
+        self._mechanism = ""
+        self._renewed: tuple[str, str] | None = None
+        self._exchange: Exchange | None = None
+
+    @property
+    def expired(self) -> bool:
+        """Whether a known client has let its session run out."""
+        return self.stage is Stage.KNOWN and 0 < self._expires <= self._clock()
+
+    def handshake(self, version: int, body: bytes) -> Reply:
+        """The answer to SaslHandshake."""
+        asked = sasl_handshake.decode_request(version, body).mechanism
+        renewing = self.stage is Stage.KNOWN and self._lifetime > 0
+        if self.stage in (Stage.CHOSEN, Stage.KNOWN) and not renewing:
+            return Reply(body=_handshake(version, ILLEGAL_SASL_STATE, ()))
+        if asked not in self._mechanisms:
+            code = UNSUPPORTED_SASL_MECHANISM
+            return Reply(body=_handshake(version, code, self._mechanisms), closes=True)
+        if renewing:
+            self._renewed = (self.principal, self._mechanism)
+        self._mechanism = asked
+        self._exchange = begin(asked, self._users)
+        self.stage = Stage.CHOSEN
+        return Reply(body=_handshake(version, NONE, self._mechanisms))
+
+    def authenticate(self, version: int, body: bytes) -> Reply | None:
+        """The answer to SaslAuthenticate; ``None`` closes the connection: no handshake came before."""
+        token = sasl_authenticate.decode_request(version, body).token
+        if self.stage is Stage.KNOWN:
+            return Reply(body=_authenticated(version, ILLEGAL_SASL_STATE, _LATE))
+        if self.stage is not Stage.CHOSEN or self._exchange is None:
+            return None
+        try:
+            answer = self._exchange.step(token)
+            principal = self._exchange.principal
+            self._check_renewal(principal)
+        except AuthenticationError as wrong:
+            body = _authenticated(version, SASL_AUTHENTICATION_FAILED, wrong.message)
+            return Reply(body=body, closes=True, wrong=True)
+        lifetime_ms = 0
+        if principal is not None:
+            self.principal, self.stage, self._exchange = principal, Stage.KNOWN, None
+            lifetime_ms = round(self._lifetime * 1000)
+            self._expires = self._clock() + self._lifetime if self._lifetime > 0 else 0.0
+        response = sasl_authenticate.Response(
+            error_message="", token=answer, session_lifetime_ms=lifetime_ms
+        )
+        return Reply(body=sasl_authenticate.encode_response(version, response))
+
+    def _check_renewal(self, principal: str | None) -> None:
+        if principal is None or self._renewed is None:
+            return
+        before, mechanism = self._renewed
+        if principal != before:
+            raise AuthenticationError(
+                f"Cannot change principals during re-authentication from User.{before}: User.{principal}"
+            )
+        if mechanism != self._mechanism:
+            raise AuthenticationError(
+                "SaslAuthentication request re-authentication mechanism has changed"
+            )
+
+
+def refused_handshake(version: int) -> bytes:
+    """The answer to SaslHandshake on a listener without SASL."""
+    return _handshake(version, ILLEGAL_SASL_STATE, ())
+
+
+def refused_authenticate(version: int) -> bytes:
+    """The answer to SaslAuthenticate on a listener without SASL."""
+    return _authenticated(version, ILLEGAL_SASL_STATE, _LATE)
+
+
+def _handshake(version: int, code: int, mechanisms: tuple[str, ...]) -> bytes:
+    response = sasl_handshake.Response(error_code=code, mechanisms=mechanisms)
+    return sasl_handshake.encode_response(version, response)
+
+
+def _authenticated(version: int, code: int, message: str) -> bytes:
+    response = sasl_authenticate.Response(error_code=code, error_message=message)
+    return sasl_authenticate.encode_response(version, response)

@@ -1,0 +1,201 @@
+"""The sandbox itself: brokers that listen, share one image and can be held back, stopped and made to fail.
+
+async with Sandbox(Settings(users={"alice": "secret"})) as sandbox:
+    client = QuotaClient(ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()}))
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox.cluster import Broker, Cluster
+from reconciler.sandbox.connection import Connection
+from reconciler.sandbox.faults import Fault, Faults
+from reconciler.sandbox.image import Image, Names, Record, names_of
+from reconciler.sandbox.settings import Listener, Settings
+from reconciler.wire.layout import Part
+
+
+@dataclass(slots=True)
+class _Doors:
+    """The listening sockets and open connections of one broker."""
+
+    servers: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
+    tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
+
+
+class Sandbox:
+    """A cluster of embedded brokers; use it as an async context manager.
+
+    Args:
+        settings: What does not change while it runs.
+        clock: Seconds that never go back, for the lifetime of sessions.
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Reads the state file, if there is one.
+
+        Raises:
+            ConfigError: The state file cannot be read, or belongs to another cluster.
+        """
+        self.settings = settings or Settings()
+        self.faults = Faults()
+        self._clock = clock
+        self._cluster = Cluster(self.settings)
+        self._doors = {node: _Doors() for node in self.settings.nodes}
+
+    async def __aenter__(self) -> Self:
+        """Starts every broker.
+
+        Raises:
+            ConfigError: A port is taken or the host is not ours.
+        """
+        try:
+            for node in self.settings.nodes:
+                await self.start(node)
+        except BaseException:
+            await self._stop_all()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes every door and connection."""
+        await self._stop_all()
+
+    @property
+    def cluster_id(self) -> str:
+        """22 characters of base64."""
+        return self._cluster.cluster_id
+
+    @property
+    def image(self) -> Image:
+        """What the cluster holds; brokers may show it later."""
+        return self._cluster.image
+
+    def port(self, node: int | None = None, listener: str | None = None) -> int:
+        """The port of a broker's listener: by default the first of both."""
+        broker = self._cluster.brokers[self.settings.nodes[0] if node is None else node]
+        return broker.ports[listener or self.settings.listeners[0].name]
+
+    def bootstrap(self, listener: str | None = None) -> str:
+        """``host:port`` of every broker that runs, separated by commas."""
+        name = listener or self.settings.listeners[0].name
+        host = next(door.host for door in self.settings.listeners if door.name == name)
+        shown = f"[{host}]" if ":" in host else host
+        return ",".join(f"{shown}:{broker.ports[name]}" for broker in self._cluster.live())
+
+    def fail(self, fault: Fault) -> None:
+        """Plans a fault."""
+        self.faults.add(fault)
+
+    def seed(self, values: Mapping[tuple[Part, ...], Mapping[str, float]]) -> None:
+        """Puts values into the image past all rules, foreign entity types and keys included."""
+        self._cluster.commit(
+            Record(names=names_of(parts), key=key, value=value)
+            for parts, held in values.items()
+            for key, value in held.items()
+        )
+
+    def values(self) -> dict[Names, dict[str, float]]:
+        """A copy of the image as plain dictionaries."""
+        return {names: dict(held) for names, held in self._cluster.image.values.items()}
+
+    def hold(self, node: int) -> None:
+        """Keeps a broker on the image it shows now."""
+        self._cluster.hold(node)
+
+    def release(self, node: int) -> None:
+        """Lets a held broker catch up at once."""
+        self._cluster.release(node)
+
+    async def start(self, node: int) -> None:
+        """Opens the doors of a broker; a broker that was stopped keeps its ports.
+
+        Raises:
+            ConfigError: A port is taken or the host is not ours.
+        """
+        broker = self._cluster.brokers[node]
+        for listener in self.settings.listeners:
+            port = broker.ports.get(listener.name) or self._wanted_port(listener, node)
+            try:
+                server = await asyncio.start_server(
+                    partial(self._accept, broker, listener),
+                    listener.host,
+                    port,
+                    ssl=listener.tls,
+                )
+            except OSError as error:
+                raise ConfigError(
+                    f"the sandbox cannot listen on {listener.host}:{port}: {error.strerror}",
+                    hint="choose another host or port; port 0 takes a free one",
+                ) from error
+            self._doors[node].servers.append(server)
+            broker.ports[listener.name] = server.sockets[0].getsockname()[1]
+        broker.running = True
+
+    async def stop(self, node: int) -> None:
+        """Closes the doors and connections of a broker; Metadata does not list it any more."""
+        self._cluster.brokers[node].running = False
+        doors = self._doors[node]
+        for server in doors.servers:
+            server.close()
+        doors.servers.clear()
+        await self._cut(doors)
+
+    async def cut_connections(self, node: int) -> None:
+        """Closes every open connection of a broker that goes on listening."""
+        await self._cut(self._doors[node])
+
+    def _wanted_port(self, listener: Listener, node: int) -> int:
+        return listener.port and listener.port + self.settings.nodes.index(node)
+
+    async def _stop_all(self) -> None:
+        for node in self.settings.nodes:
+            await self.stop(node)
+
+    async def _cut(self, doors: _Doors) -> None:
+        tasks = tuple(doors.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _accept(
+        self,
+        broker: Broker,
+        listener: Listener,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise AssertionError("asyncio runs this in a task")
+        doors = self._doors[broker.node]
+        doors.tasks.add(task)
+        connection = Connection(
+            cluster=self._cluster,
+            broker=broker,
+            listener=listener,
+            faults=self.faults,
+            clock=self._clock,
+            reader=reader,
+            writer=writer,
+        )
+        try:
+            await connection.serve()
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            doors.tasks.discard(task)
+            writer.close()

@@ -1,0 +1,115 @@
+"""How a sandbox is set up: listeners, brokers, users, rights, the line it behaves as. Values only."""
+
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox.authorizer import OPEN, Authorizer
+from reconciler.sandbox.profiles import NEWEST, Profile
+
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+Resolver = Callable[[str], Awaitable[bool]]
+"""Answers whether a host name resolves."""
+
+
+class Protocol(StrEnum):
+    """Kafka's security protocols."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection begins with a TLS handshake."""
+        return self in (Protocol.SSL, Protocol.SASL_SSL)
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether a client must authenticate with SASL."""
+        return self in (Protocol.SASL_PLAINTEXT, Protocol.SASL_SSL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """One door of every broker.
+
+    Attributes:
+        name: How :meth:`Sandbox.bootstrap` is asked for it.
+        protocol: What is spoken there.
+        host: Address to bind, and to advertise.
+        port: Port of the first broker, the next broker takes the next port; 0 picks free ones.
+        tls: Context of the server side, for the protocols with TLS. A client certificate that it verified
+            names the principal on an SSL listener.
+        mechanisms: What a SASL listener offers.
+    """
+
+    name: str = "PLAINTEXT"
+    protocol: Protocol = Protocol.PLAINTEXT
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls: ssl.SSLContext | None = None
+    mechanisms: tuple[str, ...] = MECHANISMS
+
+    def __post_init__(self) -> None:
+        if self.protocol.uses_tls != (self.tls is not None):
+            raise ConfigError(
+                f"listener {self.name}: {self.protocol} needs a TLS context"
+                if self.protocol.uses_tls
+                else f"listener {self.name}: {self.protocol} has no use for a TLS context"
+            )
+        unknown = set(self.mechanisms) - set(MECHANISMS)
+        if unknown:
+            raise ConfigError(f"the sandbox does not speak {', '.join(sorted(unknown))}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything about a sandbox that does not change while it runs.
+
+    Attributes:
+        profile: The line of Kafka that it behaves as.
+        nodes: Ids of its brokers, which share one image.
+        listeners: Doors that each broker has; the first is the one that tools are pointed at.
+        users: Passwords by name, for PLAIN and SCRAM alike.
+        authorizer: Rights on the cluster resource.
+        cluster_id: 22 characters of base64; "" makes a random one (or takes that of the state file).
+        state_file: Where the image is kept between runs, ``None`` for memory only.
+        session_lifetime: Seconds after which a SASL session must be renewed, 0 for never.
+        lag: Seconds by node id that a broker shows alterations later than they were acknowledged.
+        broker_settings: Static settings shown by DescribeConfigs, for example
+            ``client.quota.callback.class``.
+        failed_authentication_delay: Seconds that the answer to a wrong password waits
+            (``connection.failed.authentication.delay.ms``).
+        resolver: Resolves host names of ip entities; ``None`` asks the system.
+    """
+
+    profile: Profile = NEWEST
+    nodes: tuple[int, ...] = (1,)
+    listeners: tuple[Listener, ...] = (Listener(),)
+    users: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    authorizer: Authorizer = OPEN
+    cluster_id: str = ""
+    state_file: Path | None = None
+    session_lifetime: float = 0.0
+    lag: Mapping[int, float] = field(default_factory=dict[int, float])
+    broker_settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    failed_authentication_delay: float = 0.1
+    resolver: Resolver | None = None
+
+    def __post_init__(self) -> None:
+        if not self.nodes or len(set(self.nodes)) != len(self.nodes):
+            raise ConfigError("a sandbox needs one or more brokers with different ids")
+        names = [listener.name for listener in self.listeners]
+        if not names or len(set(names)) != len(names):
+            raise ConfigError("a sandbox needs one or more listeners with different names")
+        if self.cluster_id and len(self.cluster_id) != 22:
+            raise ConfigError("a cluster id has 22 characters", key="cluster-id")
+        if not self.users and any(listener.protocol.uses_sasl for listener in self.listeners):
+            raise ConfigError("a SASL listener without users lets nobody in", key="users")

@@ -1,0 +1,95 @@
+"""The sandbox's state between runs: one JSON file, replaced atomically. Reading and writing only.
+
+Values that JSON has no number for are kept as text ("NaN", "Infinity"): the lines before 4.4 accept them.
+"""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox.image import Image, Names, Record, names_of
+
+FORMAT: Final = 1
+_WORDS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def load(path: Path) -> tuple[str, Image] | None:
+    """Cluster id and image, or ``None`` if there is no file yet.
+
+    Raises:
+        ConfigError: The file is there but cannot be read as a state; it is never overwritten then.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the state file cannot be read: {error}", where=str(path)) from error
+    try:
+        state = json.loads(text)
+        if state["format"] != FORMAT:
+            raise ConfigError(f"format {state['format']} is unknown", where=str(path))
+        records = [
+            Record(names=names, key=str(key), value=_number(value))
+            for row in state["entities"]
+            for names in (_names(row["entity"]),)
+            for key, value in row["values"].items()
+        ]
+        return str(state["cluster_id"]), Image().applied(records)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"this is no state file of the sandbox: {error!r}",
+            where=str(path),
+            hint="move it away to begin anew",
+        ) from error
+
+
+def save(path: Path, cluster_id: str, image: Image) -> None:
+    """Writes the state beside the file, then puts it in place; durable when this returns.
+
+    Raises:
+        ConfigError: The folder or file cannot be written.
+    """
+    rows = [
+        {"entity": dict(names), "values": {key: _word(value) for key, value in values.items()}}
+        for names, values in sorted(image.values.items(), key=lambda item: repr(item[0]))
+    ]
+    state = {"format": FORMAT, "cluster_id": cluster_id, "entities": rows}
+    try:
+        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    except OSError as error:
+        raise ConfigError(f"the state file cannot be written: {error}", where=str(path)) from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            json.dump(state, handle, ensure_ascii=True, indent=1, allow_nan=False)
+            handle.flush()
+            os.fsync(handle.fileno())
+        Path(draft).replace(path)
+    except OSError as error:
+        Path(draft).unlink(missing_ok=True)
+        raise ConfigError(f"the state file cannot be written: {error}", where=str(path)) from error
+
+
+def _names(entity: Mapping[str, str | None]) -> Names:
+    if not entity or not all(name is None or isinstance(name, str) for name in entity.values()):
+        raise ValueError(f"{entity!r} is no entity")
+    return names_of(entity.items())
+
+
+def _number(value: object) -> float:
+    if isinstance(value, str):
+        return _WORDS[value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)
+
+
+def _word(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
