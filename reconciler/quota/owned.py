@@ -1,13 +1,13 @@
 """Records of what we own: the value last applied, the value under way, whose it is. Plus overrides.
 
-Kafka stores no owner, so these are the third side of the comparison. They are kept flat, entity by entity
-like a state, so that a pair in sync costs one tuple comparison; what is rare (intents, drift times, orphans)
-stands in sparse maps beside.
+Kafka stores no owner, so these are the third side of the comparison. There is one :class:`Record` per entity, so that
+an entity in sync costs one look-up and one tuple comparison; what is rare (intents, drift times, orphans) stands in
+sparse maps beside.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, Key
@@ -33,7 +33,37 @@ class Owner:
 
 
 Owners: TypeAlias = tuple[Owner | None, Owner | None, Owner | None, Owner | None, Owner | None]
-NO_OWNERS: Owners = (None, None, None, None, None)
+NO_OWNERS: Final[Owners] = (None, None, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What we own of one entity.
+
+    Attributes:
+        applied: Value last applied per key, in columns.
+        owners: Whose each of them is, in the same columns; set exactly where ``applied`` is.
+        sole: The one owner of all of them, ``None`` where they differ. Derived; kept because the planner asks
+            it of every entity.
+    """
+
+    applied: Limits
+    owners: Owners
+    sole: Owner | None = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        distinct = {owner for owner in self.owners if owner is not None}
+        object.__setattr__(self, "sole", distinct.pop() if len(distinct) == 1 else None)
+
+    def with_pair(self, key: Key, value: float | None, owner: Owner | None) -> "Record":
+        """The record with one pair written or forgotten (both ``None``)."""
+        columns = list(self.owners)
+        columns[COLUMN_OF[key]] = owner
+        one, two, three, four, five = columns
+        return Record(replaced(self.applied, key, value), (one, two, three, four, five))
+
+
+NO_RECORD: Final = Record(NO_LIMITS, NO_OWNERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +188,7 @@ class Owned:
 
     Attributes:
         cluster_id: Whose; never carried to another.
-        applied: Value last applied per pair, in columns.
-        owners: Whose each pair is, in the same columns.
+        records: What we own, per entity; none is empty.
         intents: Writes that may be under way.
         drift_since: When drift of a pair was first seen.
         orphaned: Pairs whose document went and whose value stayed.
@@ -168,8 +197,7 @@ class Owned:
     """
 
     cluster_id: str
-    applied: Mapping[Entity, Limits] = field(default_factory=dict[Entity, Limits])
-    owners: Mapping[Entity, Owners] = field(default_factory=dict[Entity, Owners])
+    records: Mapping[Entity, Record] = field(default_factory=dict[Entity, Record])
     intents: Mapping[Pair, Intent] = field(default_factory=dict[Pair, Intent])
     drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
     orphaned: frozenset[Pair] = frozenset()
@@ -178,7 +206,7 @@ class Owned:
 
     def owner(self, subject: Entity, key: Key) -> Owner | None:
         """Whose the pair is, by record or by intent."""
-        owner = self.owners.get(subject, NO_OWNERS)[COLUMN_OF[key]]
+        owner = self.records.get(subject, NO_RECORD).owners[COLUMN_OF[key]]
         if owner is None and (subject, key) in self.intents:
             return self.intents[subject, key].owner
         return owner
@@ -186,7 +214,7 @@ class Owned:
     @property
     def pair_count(self) -> int:
         """How many pairs we own."""
-        return sum(len(limits) - limits.count(None) for limits in self.applied.values())
+        return sum(5 - record.applied.count(None) for record in self.records.values())
 
     def with_changes(self, changes: Iterable[RecordChange]) -> "Owned":
         """The records after these changes, in order."""
@@ -201,8 +229,7 @@ class _Draft:
 
     def __init__(self, owned: Owned) -> None:
         self._origin = owned
-        self._applied = dict(owned.applied)
-        self._owners = dict(owned.owners)
+        self._records = dict(owned.records)
         self._intents = dict(owned.intents)
         self._drift = dict(owned.drift_since)
         self._orphaned = set(owned.orphaned)
@@ -220,10 +247,11 @@ class _Draft:
                 self._put(entity, key, None, None)
             case IntentEnded(entity=entity, key=key):
                 _ = self._intents.pop((entity, key), None)
-            case DriftSeen(entity=entity, key=key, at=None):
-                _ = self._drift.pop((entity, key), None)
-            case DriftSeen(entity=entity, key=key, at=float() | int() as at):
-                _ = self._drift.setdefault((entity, key), at)
+            case DriftSeen(entity=entity, key=key, at=at):
+                if at is None:
+                    _ = self._drift.pop((entity, key), None)
+                else:
+                    _ = self._drift.setdefault((entity, key), at)
             case Orphaned(entity=entity, key=key):
                 self._orphaned.add((entity, key))
             case OverrideSet(override=override):
@@ -237,25 +265,18 @@ class _Draft:
         self._orphaned.discard(pair)
 
     def _put(self, entity: Entity, key: Key, value: float | None, owner: Owner | None) -> None:
-        limits = replaced(self._applied.get(entity, NO_LIMITS), key, value)
-        if limits == NO_LIMITS:
-            _ = self._applied.pop(entity, None)
-            _ = self._owners.pop(entity, None)
-            return
-        self._applied[entity] = limits
-        columns = list(self._owners.get(entity, NO_OWNERS))
-        columns[COLUMN_OF[key]] = owner
-        one, two, three, four, five = columns
-        self._owners[entity] = (one, two, three, four, five)
+        record = self._records.get(entity, NO_RECORD).with_pair(key, value, owner)
+        if record.applied == NO_LIMITS:
+            _ = self._records.pop(entity, None)
+        else:
+            self._records[entity] = record
 
     def owned(self) -> Owned:
         return Owned(
             cluster_id=self._origin.cluster_id,
-            applied=self._applied,
-            owners=self._owners,
+            records=self._records,
             intents=self._intents,
             drift_since=self._drift,
             orphaned=frozenset(self._orphaned),
             overrides=self._overrides,
-            known=True,
         )
