@@ -109,9 +109,12 @@ class Authority:
         """The CA's certificate: what a client trusts."""
         return self.folder / "ca.pem"
 
-    def client_context(self) -> ssl.SSLContext:
-        """A TLS context of Python's own that trusts this authority."""
-        return ssl.create_default_context(cafile=str(self.certificate_file))
+    def client_context(self, identity: Identity | None = None) -> ssl.SSLContext:
+        """A TLS context of Python's own that trusts this authority and may show an identity."""
+        context = ssl.create_default_context(cafile=str(self.certificate_file))
+        if identity is not None:
+            context.load_cert_chain(identity.certificate, identity.key)
+        return context
 
     def server(
         self, name: str, *, hosts: Iterable[str] = LOCAL_HOSTS, expired: bool = False

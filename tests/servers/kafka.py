@@ -167,6 +167,11 @@ class KafkaCluster:
     # ---- what tests ask ---------------------------------------------------------------------
 
     @property
+    def started(self) -> bool:
+        """Whether the cluster exists now."""
+        return self._scratch is not None
+
+    @property
     def folder(self) -> Path:
         """A folder for files that live as long as the cluster."""
         if self._scratch is None:
@@ -181,6 +186,10 @@ class KafkaCluster:
     def port(self, node: int = 1, listener: Listener | str = Listener.PLAINTEXT) -> int:
         """The port the node itself listens on, also when it advertises another."""
         return self._nodes[node].settings.ports.clients[Listener(listener)]
+
+    def inside(self, node: int = 1) -> int:
+        """The port of the listener that only brokers use: plaintext, a super user, never shown."""
+        return self._nodes[node].settings.ports.internal
 
     def pid(self, node: int = 1) -> int:
         """The process id of a node."""

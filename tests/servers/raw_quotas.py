@@ -123,7 +123,7 @@ def set_quotas(
     if refused:
         raise ping.CallFailed(f"the broker refused: {refused}")
     for port in everywhere:
-        _until(port, lambda quotas: all(_shows(quotas, *change) for change in changes.items()))
+        wait_for(port, lambda quotas: all(_shows(quotas, *change) for change in changes.items()))
 
 
 def clear(port: int) -> None:
@@ -131,7 +131,7 @@ def clear(port: int) -> None:
     present = describe(port)
     for chunk in _chunks(present):
         alter(port, {owner: dict.fromkeys(present[owner]) for owner in chunk})
-    _until(port, lambda quotas: not quotas)
+    wait_for(port, lambda quotas: not quotas)
 
 
 def _shows(quotas: Quotas, owner: Entity, values: Mapping[str, float | None]) -> bool:
@@ -152,8 +152,14 @@ def _chunks(present: Quotas) -> Iterable[list[Entity]]:
         yield chunk
 
 
-def _until(port: int, claim: Callable[[Quotas], bool]) -> None:
-    """Alterations become visible some milliseconds after the answer, for many keys seconds."""
+def wait_for(port: int, claim: Callable[[Quotas], bool]) -> None:
+    """Returns when the broker at `port` shows what `claim` wants.
+
+    Alterations become visible some milliseconds after their answer, for many keys some seconds.
+
+    Raises:
+        CallFailed: it did not in `VISIBLE_SECONDS`.
+    """
     deadline = time.monotonic() + VISIBLE_SECONDS
     never = threading.Event()
     while not claim(describe(port)):

@@ -1,18 +1,164 @@
 """Clusters start, answer, and survive what tests do to them."""
 
+import ssl
+import struct
+
 import pytest
 
-from tests.servers import jars, raw_quotas
-from tests.servers.kafka import StartKafka
+from tests.servers import jars, ping, raw_quotas, tools
+from tests.servers.kafka import GRANTS, KafkaCluster, StartKafka, random_cluster_id
+from tests.servers.node import ServerFailed
+from tests.servers.properties import Listener, mechanisms, to_text
 from tests.servers.raw_quotas import entity
 
-pytestmark = pytest.mark.integration
+ALICE = entity(user="alice", client_id=None)
 
 
+def test_a_cluster_id_looks_like_one_of_kafka() -> None:
+    made = [random_cluster_id() for _ in range(200)]
+    assert len(set(made)) == len(made)
+    assert {len(one) for one in made} == {22}
+    assert not any(one.startswith("-") for one in made)
+
+
+@pytest.mark.integration
 @pytest.mark.parametrize("version", jars.VERSIONS)
 def test_each_version_starts_and_keeps_quotas(empty_kafka: StartKafka, version: str) -> None:
     cluster = empty_kafka(version)
-    alice = entity(user="alice", client_id=None)
-    raw_quotas.set_quotas(cluster.port(), {alice: {"producer_byte_rate": 1024.0}})
-    assert raw_quotas.describe(cluster.port()) == {alice: {"producer_byte_rate": 1024.0}}
+    raw_quotas.set_quotas(cluster.port(), {ALICE: {"producer_byte_rate": 1024.0}})
+    assert raw_quotas.describe(cluster.port()) == {ALICE: {"producer_byte_rate": 1024.0}}
     assert cluster.active_controller() == 1
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("version", jars.VERSIONS)
+@pytest.mark.parametrize("listener", [Listener.SASL_SSL, Listener.OAUTHBEARER])
+def test_the_listeners_of_every_version_let_kafkas_own_tool_in(
+    kafka: StartKafka, version: str, listener: Listener
+) -> None:
+    cluster = kafka(version, listeners=tuple(Listener), acls=True)
+    _describe_with_kafkas_tool(cluster, listener, mechanisms(version)[-1])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("mechanism", mechanisms(jars.NEWEST))
+def test_the_newest_version_takes_every_password_mechanism(
+    kafka: StartKafka, mechanism: str
+) -> None:
+    cluster = kafka(jars.NEWEST, listeners=tuple(Listener), acls=True)
+    _describe_with_kafkas_tool(cluster, Listener.SASL_PLAINTEXT, mechanism)
+
+
+def _describe_with_kafkas_tool(cluster: KafkaCluster, listener: Listener, mechanism: str) -> None:
+    properties = cluster.client_properties(listener, user="planner", mechanism=mechanism)
+    file = cluster.folder / "planner.properties"
+    file.write_text(to_text(properties), encoding="utf-8")
+    answer = tools.kafka_configs(
+        cluster.version, "--bootstrap-server", cluster.bootstrap(listener),
+        "--command-config", str(file), "--describe", "--entity-type", "clients",
+        flags=cluster.issuer.jvm_flags() if cluster.issuer else (),
+    )  # fmt: skip
+    assert answer.returncode == 0, (listener, mechanism, answer.stderr)
+
+
+@pytest.mark.integration
+def test_the_two_principals_have_exactly_the_documented_rights(kafka: StartKafka) -> None:
+    cluster = kafka(jars.NEWEST, listeners=tuple(Listener), acls=True)
+    assert ping.visible_grants(cluster.port()) == set(GRANTS)
+
+
+@pytest.mark.integration
+def test_a_broker_shows_the_certificate_of_its_authority_only(kafka: StartKafka) -> None:
+    cluster = kafka(jars.NEWEST, listeners=tuple(Listener), acls=True)
+    assert cluster.authority is not None
+    trusting = cluster.authority.client_context()
+    assert ping.answers(cluster.port(1, Listener.SASL_SSL), tls=trusting)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        ping.api_versions(cluster.port(1, Listener.SSL), tls=ssl.create_default_context())
+
+
+@pytest.mark.integration
+def test_a_client_certificate_is_a_principal_and_none_is_anonymous(kafka: StartKafka) -> None:
+    cluster = kafka(jars.NEWEST, listeners=tuple(Listener), acls=True)
+    assert cluster.authority is not None
+    stranger = cluster.authority.client("stranger")
+    assert _describe_error(cluster, cluster.authority.client_context()) == 0  # a super user
+    assert _describe_error(cluster, cluster.authority.client_context(stranger)) == 31
+
+
+def _describe_error(cluster: KafkaCluster, tls: ssl.SSLContext) -> int:
+    everything = struct.pack(">ib", 0, 0)
+    port = cluster.port(1, Listener.SSL)
+    answer = ping.call(port, raw_quotas.DESCRIBE, 0, everything, tls=tls)
+    _throttle, error = struct.unpack_from(">ih", answer)
+    return error
+
+
+@pytest.mark.integration
+def test_three_nodes_survive_pauses_kills_and_restarts() -> None:
+    quota = {ALICE: {"producer_byte_rate": 2048.0}}
+    with KafkaCluster("4.3.1", nodes=3) as cluster:
+        ports = [cluster.port(number) for number in cluster.numbers]
+        raw_quotas.set_quotas(ports, quota)
+        leader = cluster.active_controller()
+        follower, other = (number for number in cluster.numbers if number != leader)
+
+        cluster.pause(follower)
+        assert not ping.answers(cluster.port(follower), seconds=0.3)
+        assert cluster.running(follower)
+        cluster.resume(follower)
+        cluster.wait_ready(follower)
+        assert raw_quotas.describe(cluster.port(follower)) == quota
+
+        pid = cluster.pid(leader)
+        cluster.kill(leader)
+        assert not cluster.running(leader)
+        assert cluster.active_controller() in {follower, other}
+        raw_quotas.set_quotas(cluster.port(other), {ALICE: {"producer_byte_rate": 4096.0}})
+
+        with pytest.raises(ServerFailed, match="is running"):
+            cluster.start(other)
+        cluster.start(leader)
+        assert cluster.pid(leader) != pid
+        changed = {ALICE: {"producer_byte_rate": 4096.0}}
+        raw_quotas.wait_for(cluster.port(leader), lambda quotas: quotas == changed)
+
+        cluster.terminate(follower)
+        assert not cluster.running(follower)
+        cluster.stop(grace_seconds=3)
+        assert not any(cluster.running(number) for number in cluster.numbers)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("version", ["3.4.1", "4.4.0"])
+def test_the_oldest_and_the_newest_form_a_quorum_of_three(kafka: StartKafka, version: str) -> None:
+    cluster = kafka(version, nodes=3)
+    assert set(ping.broker_ports(cluster.port(2))) == {1, 2, 3}
+    assert cluster.active_controller() in {1, 2, 3}
+
+
+@pytest.mark.integration
+def test_clients_are_told_the_advertised_port_and_extra_properties_count() -> None:
+    callback_key = "client.quota.callback.class"
+    with KafkaCluster(
+        "4.0.1",
+        callback=tools.CALLBACK,
+        advertised={1: {Listener.PLAINTEXT: 19092}},
+        extra={"quota.window.num": "2"},
+    ) as cluster:
+        assert cluster.bootstrap() == "127.0.0.1:19092"
+        assert ping.broker_ports(cluster.port()) == {1: 19092}
+        answer = tools.kafka_configs(
+            "4.0.1", "--bootstrap-server", f"127.0.0.1:{cluster.inside(1)}",
+            "--describe", "--all", "--entity-type", "brokers", "--entity-name", "1",
+        )  # fmt: skip
+        assert f"{callback_key}={tools.CALLBACK.class_name} " in answer.stdout
+        assert "quota.window.num=2 " in answer.stdout
+
+
+@pytest.mark.integration
+def test_a_wrong_property_ends_the_start_with_the_brokers_words() -> None:
+    cluster = KafkaCluster("4.3.1", extra={"quota.window.num": "none"})
+    with pytest.raises(ServerFailed, match=r"Invalid value none for configuration quota\.window"):
+        cluster.__enter__()
+    assert not cluster.started

@@ -58,11 +58,9 @@ public final class PrecedenceOracle {
             }
             for (JsonNode caller : question.get("callers")) {
                 String client = caller.get("client-id").asText();
-                KafkaPrincipal principal =
-                    new KafkaPrincipal(KafkaPrincipal.USER_TYPE, caller.get("user").asText());
-                Session session = new Session(principal, InetAddress.getLoopbackAddress());
+                Session session = session(caller.get("user").asText());
                 ObjectNode answer = answers.addObject();
-                answer.put("limit", manager.quota(principal, client).bound());
+                answer.put("limit", manager.quota(session.principal, client).bound());
                 ObjectNode tags = answer.putObject("tags");
                 manager.getOrCreateQuotaSensors(session, client).metricTags().forEach(tags::put);
             }
@@ -70,6 +68,13 @@ public final class PrecedenceOracle {
         }
     }
 
+    private static Session session(String user) {
+        return new Session(
+            new KafkaPrincipal(KafkaPrincipal.USER_TYPE, user), InetAddress.getLoopbackAddress());
+    }
+
+    // As ClientQuotaMetadataManager does: users enter sanitized, client ids as they are. The
+    // sanitizer itself moved between packages; a session has called it in every version.
     private static Optional<ConfigEntity> user(JsonNode entity) {
         if (!entity.has("user")) {
             return Optional.empty();
@@ -77,7 +82,7 @@ public final class PrecedenceOracle {
         JsonNode name = entity.get("user");
         return Optional.of(name.isNull()
             ? ClientQuotaManager.DEFAULT_USER_ENTITY
-            : new ClientQuotaManager.UserEntity(name.asText()));
+            : new ClientQuotaManager.UserEntity(session(name.asText()).sanitizedUser));
     }
 
     private static Optional<ConfigEntity> client(JsonNode entity) {

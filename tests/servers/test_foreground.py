@@ -1,0 +1,63 @@
+"""The command for the demo says where the brokers are, and ends when it should."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.servers import foreground, ping
+from tests.servers.kafka import GRANTS
+
+COMMAND = [sys.executable, "-m", "tests.servers.kafka"]
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [*COMMAND, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def port_of(line: str) -> int:
+    return int(json.loads(line)["bootstrap"].rpartition(":")[2])
+
+
+def test_an_unknown_version_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        foreground.main(["2.8.0"])
+    assert "invalid choice: '2.8.0'" in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_it_stops_when_stdin_closes() -> None:
+    with start("4.3.1", "--acls", "--property", "quota.window.num=2") as process:
+        line = process.stdout.readline()
+        said = json.loads(line)
+        assert said["version"] == "4.3.1"
+        assert said["listeners"]["PLAINTEXT"]["bootstrap.servers"] == said["bootstrap"]
+        assert ping.visible_grants(port_of(line)) == set(GRANTS)
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert not ping.answers(port_of(line))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_at_a_signal(number: signal.Signals) -> None:
+    with start("4.3.1") as process:
+        line = process.stdout.readline()
+        assert ping.answers(port_of(line))
+        process.send_signal(number)
+        assert process.wait(20) == 0
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.integration
+def test_a_broker_that_cannot_start_is_a_sentence_and_exit_code_1() -> None:
+    with start("4.3.1", "--property", "quota.window.num=none") as process:
+        assert process.wait(60) == 1
+        said = process.stderr.read()
+    assert "Invalid value none for configuration quota.window.num" in said
+    assert "Traceback" not in said

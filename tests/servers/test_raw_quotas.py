@@ -1,0 +1,45 @@
+"""The second pair of eyes sees what brokers keep."""
+
+import pytest
+
+from tests.servers import ping, raw_quotas
+from tests.servers.kafka import StartKafka
+from tests.servers.raw_quotas import Answer, entity
+
+pytestmark = pytest.mark.integration
+
+
+def test_every_shape_of_entity_comes_back_as_it_was_written(empty_kafka: StartKafka) -> None:
+    port = empty_kafka("4.3.1").port()
+    rates = {"producer_byte_rate": 1024.0, "request_percentage": 12.5}
+    wanted = {
+        entity(user="alice"): rates,
+        entity(user=None): rates,
+        entity(user="<default>", client_id="größe ,="): rates,
+        entity(user=None, client_id=None): rates,
+        entity(client_id="app"): rates,
+        entity(ip="10.0.0.7"): {"connection_creation_rate": 5.0},
+        entity(ip=None): {"connection_creation_rate": 50.0},
+    }
+    raw_quotas.set_quotas(port, wanted)
+    assert raw_quotas.describe(port) == wanted
+    raw_quotas.clear(port)
+    assert raw_quotas.describe(port) == {}
+
+
+def test_a_refusal_carries_the_brokers_words(empty_kafka: StartKafka) -> None:
+    port = empty_kafka("4.3.1").port()
+    wrong = {entity(user="alice"): {"producer_byte_rate": 0.0}}
+    words = "Quota producer_byte_rate must be greater than 0"
+    expected = [Answer(entity=entity(user="alice"), error=42, message=words)]
+    assert raw_quotas.alter(port, wrong) == expected
+    with pytest.raises(ping.CallFailed, match=words):
+        raw_quotas.set_quotas(port, wrong)
+
+
+def test_many_quotas_are_cleared_in_several_requests(empty_kafka: StartKafka) -> None:
+    port = empty_kafka("4.3.1").port()
+    many = {entity(user=f"user-{n}"): {"producer_byte_rate": 1.0 + n} for n in range(6000)}
+    raw_quotas.set_quotas(port, many)
+    raw_quotas.clear(port)
+    assert raw_quotas.describe(port) == {}

@@ -1,0 +1,87 @@
+"""Java programs are compiled once and asked many times."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.servers import jars, raw_quotas, tools
+from tests.servers.kafka import StartKafka
+from tests.servers.raw_quotas import entity
+from tests.servers.tools import Conversation, JavaFailed, JavaSource
+
+pytestmark = pytest.mark.integration
+
+VERSION = "4.3.1"
+ECHO = """
+import java.util.Scanner;
+import org.apache.kafka.common.utils.AppInfoParser;
+
+public final class Echo {
+    public static void main(String[] arguments) {
+        System.err.println("started");
+        Scanner lines = new Scanner(System.in);
+        while (lines.hasNextLine()) {
+            String line = lines.nextLine();
+            if (line.contains("end")) {
+                System.exit(3);
+            }
+            if (line.contains("fail")) {
+                System.out.println("{\\"failure\\": \\"as wished\\"}");
+                continue;
+            }
+            System.out.println("{\\"version\\": \\"" + AppInfoParser.getVersion() + "\\", \\"asked\\": "
+                + line + "}");
+        }
+    }
+}
+"""
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> JavaSource:
+    path = tmp_path / "Echo.java"
+    path.write_text(ECHO, encoding="utf-8")
+    return JavaSource(path=path, class_name="Echo")
+
+
+def test_a_program_runs_against_the_jars_of_its_version(echo: JavaSource) -> None:
+    answer = tools.java_program(VERSION, echo.path, echo.class_name, stdin="1\n")
+    assert answer.stdout == f'{{"version": "{VERSION}", "asked": 1}}\n'
+    assert tools.compile_jar(VERSION, echo) == tools.compile_jar(VERSION, echo)
+    assert tools.java_program(VERSION, echo.path, "Echo", stdin="end\n").returncode == 3
+
+
+def test_what_javac_refuses_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "Broken.java"
+    path.write_text("class Broken { int x = ; }", encoding="utf-8")
+    with pytest.raises(JavaFailed, match="illegal start of expression"):
+        tools.compile_jar(VERSION, JavaSource(path=path, class_name="Broken"))
+
+
+def test_a_conversation_answers_until_its_program_ends(echo: JavaSource) -> None:
+    with Conversation(VERSION, echo) as talk:
+        for number in range(3):
+            assert talk.ask({"number": number})["asked"] == {"number": number}
+        with pytest.raises(JavaFailed, match="as wished"):
+            talk.ask({"fail": True})
+        with pytest.raises(JavaFailed, match="the Java program ended:\nstarted"):
+            talk.ask({"end": True})
+        with pytest.raises(JavaFailed, match="the Java program ended"):
+            talk.ask({"number": 4})
+
+
+@pytest.mark.parametrize("version", ["3.4.1", "4.4.0"])
+def test_kafka_configs_writes_what_raw_bytes_read(empty_kafka: StartKafka, version: str) -> None:
+    cluster = empty_kafka(version)
+    answer = tools.kafka_configs(
+        version, "--bootstrap-server", cluster.bootstrap(), "--alter", "--entity-type", "users",
+        "--entity-name", "alice", "--add-config", "producer_byte_rate=1000",
+    )  # fmt: skip
+    assert answer.stdout == "Completed updating config for user alice.\n", answer.stderr
+    wanted = {entity(user="alice"): {"producer_byte_rate": 1000.0}}
+    raw_quotas.wait_for(cluster.port(), lambda quotas: quotas == wanted)
+
+
+def test_the_callback_compiles_on_every_version() -> None:
+    for version in jars.VERSIONS:
+        assert tools.compile_jar(version, tools.CALLBACK).exists()
