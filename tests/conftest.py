@@ -15,6 +15,7 @@ import pytest
 
 from tests.servers import jars, raw_quotas
 from tests.servers.kafka import KafkaCluster, StartKafka
+from tests.servers.shared import SharedClusters
 
 hypothesis.settings.register_profile("fast", derandomize=True, max_examples=25, deadline=None)
 hypothesis.settings.register_profile("deep", max_examples=1000, deadline=None)
@@ -26,16 +27,8 @@ NOT_RUN = pytest.StashKey[dict[str, str]]()
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[StartKafka]:
     """`kafka(version, **options)`: a running cluster, the same one for the same arguments."""
-    with contextlib.ExitStack() as running:
-        clusters: dict[str, KafkaCluster] = {}
-
-        def start(version: str, **options: object) -> KafkaCluster:
-            name = repr((version, sorted(options.items())))
-            if name not in clusters:
-                clusters[name] = running.enter_context(KafkaCluster(version, **options))
-            return clusters[name]
-
-        yield start
+    with contextlib.closing(SharedClusters()) as clusters:
+        yield clusters.get
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import contextlib
 import struct
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -263,7 +263,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-def _raise_unexpected(ends: list[object]) -> None:
+def _raise_unexpected(ends: Iterable[object]) -> None:
     """A closed or scripted end is how connections end; anything else is a fault of the proxy."""
     expected = (CutError, OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
     for end in ends:

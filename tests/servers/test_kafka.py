@@ -4,6 +4,7 @@ import ssl
 import struct
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.servers import jars, ping, raw_quotas, tools
 from tests.servers.kafka import GRANTS, KafkaCluster, StartKafka, random_cluster_id
@@ -95,9 +96,39 @@ def _describe_error(cluster: KafkaCluster, tls: ssl.SSLContext) -> int:
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("version", jars.VERSIONS)
+def test_the_broker_itself_judges_bearer_tokens(kafka: StartKafka, version: str) -> None:
+    cluster = kafka(version, listeners=tuple(Listener), acls=True)
+    assert cluster.issuer is not None
+    port, mint = cluster.port(1, Listener.OAUTHBEARER), cluster.issuer.mint
+    stranger = ec.generate_private_key(ec.SECP256R1())
+    assert _bearer(port, mint("planner")) == b""
+    for wrong in (
+        mint("planner", key=stranger),
+        mint("planner", lifetime_seconds=-120),
+        mint("planner", audience="others"),
+        mint("planner", issuer="https://other.example"),
+    ):
+        assert b"invalid_token" in _bearer(port, wrong)
+
+
+def _bearer(port: int, token: str) -> bytes:
+    """What the broker answers to the first message of RFC 7628; empty when it is content."""
+    message = b"n,,\x01auth=Bearer " + token.encode() + b"\x01\x01"
+    with ping.connected(port) as connection:
+        ping.exchange(connection, 17, 1, ping.short_string("OAUTHBEARER"))
+        answer = ping.exchange(connection, 36, 0, struct.pack(">i", len(message)) + message)
+    error, length = struct.unpack_from(">hh", answer)
+    assert error == 0
+    return answer[8 + max(0, length) :]
+
+
+@pytest.mark.integration
 def test_three_nodes_survive_pauses_kills_and_restarts() -> None:
     quota = {ALICE: {"producer_byte_rate": 2048.0}}
-    with KafkaCluster("4.3.1", nodes=3) as cluster:
+    # A killed broker may come back only when its session has expired: 9 s, unless told otherwise.
+    quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
+    with KafkaCluster("4.3.1", nodes=3, extra=quick) as cluster:
         ports = [cluster.port(number) for number in cluster.numbers]
         raw_quotas.set_quotas(ports, quota)
         leader = cluster.active_controller()

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tests.servers import jars
 from tests.servers.processes import Child, ScratchFolder
@@ -113,7 +113,7 @@ class Conversation:
             command(version, source, *arguments), log=self._scratch.path / "log", pipes=True
         )
 
-    def ask(self, question: Mapping[str, object]) -> dict[str, object]:
+    def ask(self, question: Mapping[str, object]) -> dict[str, Any]:
         """The program's answer.
 
         Raises:
@@ -124,7 +124,7 @@ class Conversation:
             line = self._exchange(json.dumps(question).encode() + b"\n")
         if not line:
             raise JavaFailed(f"the Java program ended:\n{self._child.log_text()[-4000:]}")
-        answer: dict[str, object] = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         if "failure" in answer:
             raise JavaFailed(str(answer["failure"]))
         return answer

@@ -7,7 +7,7 @@ any number of questions; all 256 subsets of the eight levels fit in one.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tests.servers import jars
 from tests.servers.raw_quotas import Entity
@@ -74,6 +74,6 @@ class PrecedenceOracle:
         self._talk.close()
 
 
-def _verdict(answer: Mapping[str, object]) -> Verdict:
+def _verdict(answer: Mapping[str, Any]) -> Verdict:
     limit = float(answer["limit"])
     return Verdict(limit=None if limit >= UNLIMITED else limit, tags=dict(answer["tags"]))

@@ -1,0 +1,43 @@
+"""Clusters that tests share: the same arguments, the same running cluster.
+
+A test may have killed a node, and a session may ask for many kinds; so a cluster with a dead node is
+replaced, and only the last few used are kept running.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from tests.servers.kafka import KafkaCluster
+
+KEPT = 10  # a node takes about 150 MiB and one or two percent of a core while idle
+
+
+class SharedClusters:
+    """Running clusters by their arguments; `close` them at the end."""
+
+    def __init__(
+        self, make: Callable[..., KafkaCluster] = KafkaCluster, *, kept: int = KEPT
+    ) -> None:
+        """Makes clusters with `make`, at most `kept` at a time."""
+        self._make = make
+        self._kept = kept
+        self._running: OrderedDict[str, KafkaCluster] = OrderedDict()
+
+    def get(self, version: str, **options: object) -> KafkaCluster:
+        """The running cluster for these arguments, whose nodes are all alive."""
+        name = repr((version, sorted(options.items())))
+        cluster = self._running.pop(name, None)
+        if cluster is not None and not all(map(cluster.running, cluster.numbers)):
+            cluster.__exit__()
+            cluster = None
+        if cluster is None:
+            while len(self._running) >= self._kept:
+                self._running.popitem(last=False)[1].__exit__()
+            cluster = self._make(version, **options).__enter__()
+        self._running[name] = cluster
+        return cluster
+
+    def close(self) -> None:
+        """Ends them all."""
+        while self._running:
+            self._running.popitem()[1].__exit__()
