@@ -20,6 +20,8 @@ class Api:
             clients on the sandbox.
         flexible_from: First version with compact lengths and tagged fields; None means never.
         since: Kafka release that first offered it at ``floor``.
+        throttled_from: First version whose answer begins with ``throttle_time_ms``; None if it stands
+            elsewhere or nowhere.
     """
 
     key: int
@@ -29,6 +31,7 @@ class Api:
     floor: int
     flexible_from: int | None
     since: str
+    throttled_from: int | None = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.lowest <= self.floor <= self.highest:
@@ -38,9 +41,20 @@ class Api:
         """True if ``version`` uses compact lengths and tagged fields."""
         return self.flexible_from is not None and version >= self.flexible_from
 
+    def begins_with_throttle(self, version: int) -> bool:
+        """True if the body of an answer begins with ``throttle_time_ms``."""
+        return self.throttled_from is not None and version >= self.throttled_from
+
 
 METADATA: Final = Api(
-    key=3, name="Metadata", lowest=0, highest=13, floor=9, flexible_from=9, since="2.4"
+    key=3,
+    name="Metadata",
+    lowest=0,
+    highest=13,
+    floor=9,
+    flexible_from=9,
+    since="2.4",
+    throttled_from=3,
 )
 SASL_HANDSHAKE: Final = Api(
     # v0 would be followed by tokens without frames. Never flexible: the version cannot be raised
@@ -52,15 +66,30 @@ SASL_HANDSHAKE: Final = Api(
     floor=1,
     flexible_from=None,
     since="1.0",
+    throttled_from=None,
 )
 API_VERSIONS: Final = Api(
-    key=18, name="ApiVersions", lowest=0, highest=5, floor=0, flexible_from=3, since="0.10"
+    key=18,
+    name="ApiVersions",
+    lowest=0,
+    highest=5,
+    floor=0,
+    flexible_from=3,
+    since="0.10",
+    throttled_from=None,
 )
 DESCRIBE_CONFIGS: Final = Api(
     key=32, name="DescribeConfigs", lowest=1, highest=4, floor=1, flexible_from=4, since="1.1"
 )
 SASL_AUTHENTICATE: Final = Api(
-    key=36, name="SaslAuthenticate", lowest=0, highest=2, floor=0, flexible_from=2, since="1.0"
+    key=36,
+    name="SaslAuthenticate",
+    lowest=0,
+    highest=2,
+    floor=0,
+    flexible_from=2,
+    since="1.0",
+    throttled_from=None,
 )
 DESCRIBE_CLIENT_QUOTAS: Final = Api(
     key=48, name="DescribeClientQuotas", lowest=0, highest=1, floor=0, flexible_from=1, since="2.6"

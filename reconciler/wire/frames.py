@@ -51,7 +51,7 @@ def misconnect_hint(head: bytes) -> str:
 
 
 def frame_size(head: bytes, *, limit: int = DEFAULT_LIMIT) -> int:
-    """The number of bytes that follow the four bytes of ``head``.
+    """The number of bytes that follow the four bytes of ``head``, which is believed up to ``limit``.
 
     Raises:
         ProtocolError: if the size is negative or too small for a header.
@@ -63,7 +63,7 @@ def frame_size(head: bytes, *, limit: int = DEFAULT_LIMIT) -> int:
             f"the peer announces a frame of {size} bytes, the limit is {limit}",
             size=size,
             limit=limit,
-            hint=misconnect_hint(head) or "raise receive.message.max.bytes if that size is right",
+            hint=misconnect_hint(head),
         )
     if size < _LEAST_ANSWER:
         raise ProtocolError(

@@ -1,0 +1,97 @@
+"""What the answers on the way to a usable connection mean: version negotiation and the SASL exchange.
+
+Only judgements live here, each a function of one answer; ``session`` acts on them.
+"""
+
+from reconciler.errors import AuthenticationError, BrokerError, UnsupportedVersion
+from reconciler.wire import api_versions, sasl_authenticate, sasl_handshake
+from reconciler.wire.apis import API_VERSIONS
+from reconciler.wire.error_codes import (
+    ILLEGAL_SASL_STATE,
+    SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_SASL_MECHANISM,
+    UNSUPPORTED_VERSION,
+    error_code,
+)
+from reconciler.wire.sasl import Mechanism, Work
+from reconciler.wire.session_events import State
+from reconciler.wire.versions import retry_after_refusal
+
+
+def lower_version(answer: api_versions.Response, *, asked: int, is_retry: bool) -> int | None:
+    """The version of ApiVersions to ask for instead, or None if ``answer`` can be used.
+
+    Raises:
+        UnsupportedVersion: if the broker refuses a version that it named itself.
+        BrokerError: if the answer has another error.
+    """
+    if answer.error_code == UNSUPPORTED_VERSION:
+        lower = retry_after_refusal(answer)
+        if is_retry or lower == asked:
+            raise UnsupportedVersion(
+                f"the broker refuses {API_VERSIONS.name} v{asked}, which it should know"
+            )
+        return lower
+    _raise_for(answer.error_code, None)
+    return None
+
+
+def check_handshake(answer: sasl_handshake.Response, mechanism: Mechanism) -> None:
+    """Accepts the answer to SaslHandshake.
+
+    Raises:
+        AuthenticationError: if the listener does not know the mechanism, or no SASL at all.
+        BrokerError: if the answer has another error.
+    """
+    if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
+        raise AuthenticationError(
+            f"this listener does not accept the SASL mechanism {mechanism.name}",
+            hint=f"it accepts {', '.join(answer.mechanisms) or 'none'}",
+        )
+    if answer.error_code == ILLEGAL_SASL_STATE:
+        raise AuthenticationError(
+            "this listener does not use SASL",
+            hint="set security.protocol to PLAINTEXT or SSL, or choose another port",
+        )
+    _raise_for(answer.error_code, None)
+
+
+def next_token(answer: sasl_authenticate.Response, mechanism: Mechanism) -> bytes | Work | None:
+    """What ``mechanism`` makes of the answer to SaslAuthenticate.
+
+    Raises:
+        AuthenticationError: if the broker refuses us, in its own words, or we refuse the broker.
+        BrokerError: if the answer has an error that says nothing about the credentials.
+    """
+    if answer.error_code in (SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE):
+        said = answer.error_message or error_code(answer.error_code).sentence
+        complaint = f" ({mechanism.complaint})" if mechanism.complaint else ""
+        raise AuthenticationError(f"{mechanism.name} failed: {said}{complaint}")
+    _raise_for(answer.error_code, answer.error_message)
+    return mechanism.receive(answer.token)
+
+
+def hang_up_hint(state: State, *, has_received: bool, expects_sasl: bool) -> str:
+    """What it suggests when a broker hangs up, "" if nothing.
+
+    Args:
+        state: Where the session stood.
+        has_received: True if anything at all was answered before.
+        expects_sasl: True if we have authenticated, or requests were answered without.
+    """
+    if state is State.API_VERSIONS and not has_received:
+        return (
+            "nothing was answered: the listener may expect TLS (security.protocol SSL or SASL_SSL),"
+            " or may not be Kafka's"
+        )
+    if state in (State.AUTHENTICATING, State.REAUTHENTICATING):
+        return "brokers may hang up on credentials that they do not accept"
+    if state is State.READY and not expects_sasl:
+        return "the listener may expect SASL (security.protocol SASL_PLAINTEXT or SASL_SSL)"
+    return ""
+
+
+def _raise_for(code: int, message: str | None) -> None:
+    if code:
+        known = error_code(code)
+        raise BrokerError(f"{known}: {message or known.sentence}", code=code)

@@ -1,0 +1,58 @@
+"""PLAIN (RFC 4616): user and password as they are. Only for connections that are encrypted otherwise."""
+
+from reconciler.errors import AuthenticationError, EncodeError
+
+NAME = "PLAIN"
+
+
+class Plain:
+    """The client's side."""
+
+    __slots__ = ("_password", "_user")
+
+    name = NAME
+    complaint = ""
+
+    def __init__(self, *, user: str, password: str) -> None:
+        if not user or not password or "\x00" in user + password:
+            raise EncodeError("PLAIN needs a user and a password, both without NUL characters")
+        self._user = user
+        self._password = password
+
+    def __repr__(self) -> str:
+        return "Plain(...)"
+
+    def start(self) -> bytes:
+        """No authorization id, user, password."""
+        return f"\x00{self._user}\x00{self._password}".encode()
+
+    def receive(self, challenge: bytes) -> None:
+        """Completes: the server has nothing to add (Kafka sends an empty token)."""
+        if challenge:
+            raise AuthenticationError("the broker answered PLAIN with a challenge")
+
+
+def read_plain(token: bytes) -> tuple[str, str]:
+    """User and password in a client's token, for a server.
+
+    Raises:
+        AuthenticationError: if it is malformed, or asks to act as somebody else (``PlainSaslServer``).
+    """
+    try:
+        parts = token.decode().split("\x00")
+    except UnicodeDecodeError as error:
+        raise AuthenticationError("the PLAIN token is not UTF-8") from error
+    if len(parts) != 3:
+        raise AuthenticationError(
+            f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+        )
+    authorization_id, user, password = parts
+    if not user:
+        raise AuthenticationError("Authentication failed: username not specified")
+    if not password:
+        raise AuthenticationError("Authentication failed: password not specified")
+    if authorization_id not in ("", user):
+        raise AuthenticationError(
+            "Authentication failed: Client requested an authorization id that is different from username"
+        )
+    return user, password

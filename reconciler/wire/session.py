@@ -1,0 +1,416 @@
+"""One connection to a broker without the connection: bytes in, events and bytes out. Time is an argument.
+
+The states, and who moves them on::
+
+    CONNECTING --start()--> API_VERSIONS --answer--> HANDSHAKE --authenticate()--> AUTHENTICATING --> READY
+                                 |                   (waits for a mechanism)                        ^   |
+                                 '--answer, without SASL--------------------------------------------'   |
+                                                                                  reauthenticate()      |
+                            READY <-- REAUTHENTICATING (drains, then handshake and tokens) <------------'
+    every state --fault, end of stream, close()--> CLOSED
+
+Rules kept here: answers come in the order of requests (a broker handles one request per connection at a
+time), so a wrong correlation id means that nothing later can be trusted; a broker that throttles does not
+read from this connection for a while, so nothing is sent to it meanwhile (KIP-219); a session that may
+expire is authenticated again on the same connection, with nothing else in flight (KIP-368). A caller who
+lost interest abandons its slot: the answer still arrives in its turn, and is dropped.
+
+Tokens pass through and are kept nowhere; no ``repr`` and no error shows one.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import (
+    ClientError,
+    ConnectError,
+    FrameTooLarge,
+    ProtocolError,
+)
+from reconciler.wire import api_versions, frames, greeting, sasl_authenticate, sasl_handshake
+from reconciler.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
+from reconciler.wire.frame_buffer import FrameBuffer
+from reconciler.wire.frames import DEFAULT_LIMIT
+from reconciler.wire.primitives import Reader
+from reconciler.wire.sasl import Mechanism, Work
+from reconciler.wire.session_events import (
+    Authenticated,
+    Closed,
+    Event,
+    Negotiated,
+    Reply,
+    State,
+    WorkNeeded,
+)
+from reconciler.wire.versions import Offered, choose, offered_by
+
+MAX_IN_FLIGHT: Final = 5
+"""Requests on the way at once; more would only wait in the broker's socket buffer."""
+
+STRANGER_LIMIT: Final = 1024 * 1024
+"""Largest frame accepted, in bytes, before the peer has shown that it is a broker and we may talk to it.
+Kafka itself limits SASL tokens to 512 KiB."""
+
+FIRST_ASKED: Final = 3
+"""Version of ApiVersions asked for first. Every broker with quotas knows it (Kafka 2.4), while a higher one
+costs a round trip on brokers that refuse it and tells us nothing more."""
+
+LEAST_REAUTHENTICATION_SECONDS: Final = 1.0
+LONGEST_LIFETIME_MS: Final = 10 * 365 * 24 * 3600 * 1000
+"""A session that lives longer than ten years is one that does not end."""
+
+_MAX_CORRELATION_ID: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Slot:
+    """A request on its way; ``is_ours`` marks the session's own."""
+
+    correlation_id: int
+    api: Api
+    version: int
+    is_ours: bool = False
+
+
+class Session:
+    """The client's side of one connection.
+
+    What to send collects in ``bytes_to_send``; look there after every call. Calls that do not fit the
+    state are mistakes of the caller and raise ``RuntimeError``.
+
+    Attributes:
+        state: Where it stands.
+        offered: What the broker offers; None until it said so.
+        not_before: Instant before which nothing may be sent, because the broker throttles.
+        reauthenticate_at: Instant at which to call ``reauthenticate``, None for never.
+        expires_at: Instant at which the broker ends the session otherwise, None for never.
+    """
+
+    def __init__(
+        self,
+        *,
+        client_id: str,
+        software_name: str,
+        software_version: str,
+        uses_sasl: bool,
+        limit: int = DEFAULT_LIMIT,
+    ) -> None:
+        """Begins unconnected.
+
+        Args:
+            client_id: What brokers log, and what quotas of a client id go by.
+            software_name: As ``api_versions.Request`` wants it.
+            software_version: The same.
+            uses_sasl: True if the listener authenticates by SASL.
+            limit: Largest answer accepted, in bytes.
+        """
+        self._client_id = client_id
+        self._request = api_versions.Request(
+            software_name=software_name, software_version=software_version
+        )
+        self._uses_sasl = uses_sasl
+        self._limit = limit
+        self._buffer = FrameBuffer(limit=min(limit, STRANGER_LIMIT))
+        self._in_flight: deque[_Slot] = deque()
+        self._abandoned: set[int] = set()
+        self._next_correlation_id = 0
+        self._outgoing: list[bytes] = []
+        self._has_received = False
+        self._has_replied = False
+        self._has_been_refused = False
+        self._mechanism: Mechanism | None = None
+        self._awaits_token = False
+        self._fraction = 1.0
+        self.state = State.CONNECTING
+        self.offered: Offered | None = None
+        self.not_before = 0.0
+        self.reauthenticate_at: float | None = None
+        self.expires_at: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Session({self.state.value}, {len(self._in_flight)} in flight)"
+
+    # ---- what the caller asks ---------------------------------------------------------------
+
+    @property
+    def is_closed(self) -> bool:
+        """True once a ``Closed`` was given out."""
+        return self.state is State.CLOSED
+
+    @property
+    def in_flight(self) -> int:
+        """Requests on their way, abandoned ones included."""
+        return len(self._in_flight)
+
+    def version(self, api: Api) -> int:
+        """The version of ``api`` to speak on this connection.
+
+        Raises:
+            UnsupportedVersion: if both sides share none.
+        """
+        if self.offered is None:
+            raise RuntimeError("the broker has not said yet what it offers")
+        return choose(api, self.offered)
+
+    def can_send(self, now: float) -> bool:
+        """True if a request may be sent now: ready, not throttled, not too much in flight."""
+        return (
+            self.state is State.READY
+            and now >= self.not_before
+            and len(self._in_flight) < MAX_IN_FLIGHT
+        )
+
+    def bytes_to_send(self) -> bytes:
+        """Everything to be written since the last call."""
+        outgoing = b"".join(self._outgoing)
+        self._outgoing.clear()
+        return outgoing
+
+    # ---- what the caller does ---------------------------------------------------------------
+
+    def start(self) -> None:
+        """Asks what the broker offers, once connected."""
+        self._expect(State.CONNECTING)
+        self.state = State.API_VERSIONS
+        self._ask_versions(FIRST_ASKED)
+
+    def authenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
+        """Begins the SASL exchange.
+
+        Args:
+            mechanism: A fresh stepper.
+            fraction: When to authenticate again, as a part of the session's lifetime; Java draws it from
+                0.85 to 0.95, so that clients do not come all at once.
+        """
+        self._expect(State.HANDSHAKE)
+        self.state = State.AUTHENTICATING
+        self._exchange(mechanism, fraction)
+
+    def reauthenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
+        """Holds new requests, waits for the answers under way, then authenticates again."""
+        self._expect(State.READY)
+        self.state = State.REAUTHENTICATING
+        self._exchange(mechanism, fraction)
+
+    def resume(self, token: bytes) -> None:
+        """Sends the token that ``WorkNeeded`` asked for; too late after the end, and ignored then."""
+        if self.is_closed:
+            return
+        if not self._awaits_token:
+            raise RuntimeError("no token is awaited")
+        self._awaits_token = False
+        self._send_token(token)
+
+    def send(self, api: Api, version: int, body: bytes, *, now: float) -> int:
+        """Queues a request; its correlation id comes back in the ``Reply``."""
+        if not self.can_send(now):
+            raise RuntimeError("this session takes no request now; can_send() tells")
+        return self._send(api, version, body)
+
+    def abandon(self, correlation_id: int) -> None:
+        """Drops the answer to a request when it comes; unknown and answered ids are ignored."""
+        if any(slot.correlation_id == correlation_id for slot in self._in_flight):
+            self._abandoned.add(correlation_id)
+
+    def close(self, error: ClientError) -> Closed:
+        """Ends the session for ``error``; a second end changes nothing and leaves nobody unanswered."""
+        self.state = State.CLOSED
+        unanswered = tuple(
+            slot.correlation_id
+            for slot in self._in_flight
+            if not slot.is_ours and slot.correlation_id not in self._abandoned
+        )
+        self._in_flight.clear()
+        self._outgoing.clear()
+        self._mechanism = None
+        self.reauthenticate_at = self.expires_at = None
+        return Closed(error=error, unanswered=unanswered)
+
+    def end_of_stream(self) -> Closed:
+        """Ends the session because the peer hung up, and says what that suggests."""
+        hint = greeting.hang_up_hint(
+            self.state,
+            has_received=self._has_received,
+            expects_sasl=self._uses_sasl or self._has_replied,
+        )
+        return self.close(ConnectError(f"the broker hung up while {self.state.value}", hint=hint))
+
+    # ---- what arrives -----------------------------------------------------------------------
+
+    def get_buffer(self) -> memoryview:
+        """Where to put the next bytes from the peer; never empty."""
+        return self._buffer.get_buffer()
+
+    def buffer_updated(self, count: int, *, now: float) -> list[Event]:
+        """What ``count`` more bytes mean; a ``Closed`` is the last event, and nothing comes after it."""
+        return [] if self.is_closed else self._take(self._buffer.buffer_updated(count), now)
+
+    def feed(self, stream: bytes, *, now: float) -> list[Event]:
+        """What ``stream`` means, for callers without a buffered protocol."""
+        return [] if self.is_closed else self._take(self._buffer.feed(stream), now)
+
+    def _take(self, complete: list[bytes | bytearray], now: float) -> list[Event]:
+        events: list[Event] = []
+        for frame in complete:
+            events += self._answer(frame, now)
+            if events and isinstance(events[-1], Closed):
+                return events
+        failure = self._buffer.failure
+        if failure is not None:
+            if isinstance(failure, FrameTooLarge) and not failure.hint:
+                failure.hint = "raise receive.message.max.bytes if that size can be right"
+            events.append(self.close(failure))
+        return events
+
+    def _answer(self, frame: bytes | bytearray, now: float) -> list[Event]:
+        """The events of one frame; a fault in it ends the session."""
+        self._has_received = True
+        if not self._in_flight:
+            return [self.close(ProtocolError("the peer sent an answer that nobody asked for"))]
+        slot = self._in_flight[0]
+        try:
+            body, throttle_time_ms = self._open(slot, frame, now)
+            _ = self._in_flight.popleft()
+            if slot.is_ours:
+                return self._advance(slot, body, now)
+        except ClientError as error:
+            error.api = error.api or slot.api.name
+            return [self.close(error)]
+        self._has_replied = True
+        if self.state is State.REAUTHENTICATING and not self._in_flight:
+            self._handshake()
+        if slot.correlation_id in self._abandoned:
+            self._abandoned.remove(slot.correlation_id)
+            return []
+        return [
+            Reply(
+                correlation_id=slot.correlation_id,
+                api=slot.api,
+                version=slot.version,
+                body=body,
+                throttle_time_ms=throttle_time_ms,
+            )
+        ]
+
+    def _open(self, slot: _Slot, frame: bytes | bytearray, now: float) -> tuple[bytes, int]:
+        """Body and throttle time of the answer to ``slot``."""
+        correlation_id = frames.correlation_id_of(frame)
+        if correlation_id != slot.correlation_id:
+            raise ProtocolError(
+                f"the answer to {slot.correlation_id} was due, one to {correlation_id} came"
+            )
+        body = frames.response_body(slot.api, slot.version, frame)
+        if not slot.api.begins_with_throttle(slot.version):
+            return body, 0
+        return body, self._throttle(Reader(body, flexible=False).int32(), now)
+
+    def _throttle(self, throttle_time_ms: int, now: float) -> int:
+        """Takes note of a throttle time; a negative one counts as none."""
+        self.not_before = max(self.not_before, now + max(0, throttle_time_ms) / 1000)
+        return max(0, throttle_time_ms)
+
+    # ---- the way to READY -------------------------------------------------------------------
+
+    def _advance(self, slot: _Slot, body: bytes, now: float) -> list[Event]:
+        """What the answer to one of the session's own requests leads to."""
+        if slot.api is API_VERSIONS:
+            return self._negotiate(slot.version, body, now)
+        if slot.api is SASL_HANDSHAKE:
+            return self._begin_exchange(body, slot.version)
+        return self._continue_exchange(body, slot.version, now)
+
+    def _negotiate(self, version: int, body: bytes, now: float) -> list[Event]:
+        answer = api_versions.decode_response(version, body)
+        lower = greeting.lower_version(answer, asked=version, is_retry=self._has_been_refused)
+        if lower is not None:
+            self._has_been_refused = True
+            self._ask_versions(lower)
+            return []
+        self.offered = offered_by(answer)
+        _ = self._throttle(answer.throttle_time_ms, now)
+        if self._uses_sasl:
+            self.state = State.HANDSHAKE
+        else:
+            self._become_ready()
+        return [Negotiated(offered=self.offered)]
+
+    def _begin_exchange(self, body: bytes, version: int) -> list[Event]:
+        mechanism = self._current_mechanism()
+        greeting.check_handshake(sasl_handshake.decode_response(version, body), mechanism)
+        self._send_token(mechanism.start())
+        return []
+
+    def _continue_exchange(self, body: bytes, version: int, now: float) -> list[Event]:
+        answer = sasl_authenticate.decode_response(version, body)
+        token = greeting.next_token(answer, self._current_mechanism())
+        if isinstance(token, Work):
+            self._awaits_token = True
+            return [WorkNeeded(work=token)]
+        if token is not None:
+            self._send_token(token)
+            return []
+        self._mechanism = None
+        self._note_lifetime(answer.session_lifetime_ms, now)
+        self._become_ready()
+        return [Authenticated(lifetime_ms=answer.session_lifetime_ms)]
+
+    def _note_lifetime(self, lifetime_ms: int, now: float) -> None:
+        self.reauthenticate_at = self.expires_at = None
+        if 0 < lifetime_ms <= LONGEST_LIFETIME_MS:
+            lifetime = lifetime_ms / 1000
+            self.expires_at = now + lifetime
+            self.reauthenticate_at = now + max(
+                LEAST_REAUTHENTICATION_SECONDS, lifetime * self._fraction
+            )
+
+    def _become_ready(self) -> None:
+        self.state = State.READY
+        self._buffer.limit = self._limit
+
+    def _current_mechanism(self) -> Mechanism:
+        if self._mechanism is None:
+            raise RuntimeError("no exchange is under way")
+        return self._mechanism
+
+    # ---- sending ----------------------------------------------------------------------------
+
+    def _expect(self, state: State) -> None:
+        if self.state is not state:
+            raise RuntimeError(
+                f"this needs a session that is {state.value}, not {self.state.value}"
+            )
+
+    def _ask_versions(self, version: int) -> None:
+        body = api_versions.encode_request(version, self._request)
+        _ = self._send(API_VERSIONS, version, body, is_ours=True)
+
+    def _exchange(self, mechanism: Mechanism, fraction: float) -> None:
+        self._mechanism = mechanism
+        self._fraction = fraction
+        if not self._in_flight:
+            self._handshake()
+
+    def _handshake(self) -> None:
+        version = self.version(SASL_HANDSHAKE)
+        request = sasl_handshake.Request(mechanism=self._current_mechanism().name)
+        body = sasl_handshake.encode_request(version, request)
+        _ = self._send(SASL_HANDSHAKE, version, body, is_ours=True)
+
+    def _send_token(self, token: bytes) -> None:
+        version = self.version(SASL_AUTHENTICATE)
+        request = sasl_authenticate.Request(token=token)
+        body = sasl_authenticate.encode_request(version, request)
+        _ = self._send(SASL_AUTHENTICATE, version, body, is_ours=True)
+
+    def _send(self, api: Api, version: int, body: bytes, *, is_ours: bool = False) -> int:
+        correlation_id = self._next_correlation_id
+        frame = frames.encode_request(
+            api, version, correlation_id=correlation_id, client_id=self._client_id, body=body
+        )
+        self._next_correlation_id = (correlation_id + 1) & _MAX_CORRELATION_ID
+        self._in_flight.append(
+            _Slot(correlation_id=correlation_id, api=api, version=version, is_ours=is_ours)
+        )
+        self._outgoing.append(frame)
+        return correlation_id

@@ -1,0 +1,72 @@
+"""What a session tells its driver: the states it goes through, and the events that bytes turn into."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from reconciler.errors import ClientError
+from reconciler.wire.apis import Api
+from reconciler.wire.sasl import Work
+from reconciler.wire.versions import Offered
+
+
+class State(Enum):
+    """Where a session stands; ``session`` says how it moves."""
+
+    CONNECTING = "connecting"
+    API_VERSIONS = "api-versions"
+    HANDSHAKE = "handshake"
+    AUTHENTICATING = "authenticating"
+    READY = "ready"
+    REAUTHENTICATING = "re-authenticating"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negotiated:
+    """The broker has said what it offers. With SASL, ``authenticate`` comes next."""
+
+    offered: Offered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkNeeded:
+    """A token takes long to make: run ``work`` elsewhere and give the result to ``resume``."""
+
+    work: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authenticated:
+    """The broker knows us; requests may be sent. ``lifetime_ms`` 0 means for ever."""
+
+    lifetime_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The answer to a request that nobody abandoned.
+
+    Attributes:
+        throttle_time_ms: How long the broker will not read; the session has taken note of it already.
+    """
+
+    correlation_id: int
+    api: Api
+    version: int
+    body: bytes
+    throttle_time_ms: int = 0
+
+    def __repr__(self) -> str:
+        return f"Reply({self.api.name} v{self.version}, {len(self.body)} bytes)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """The end: why, and which requests will never be answered (abandoned ones left out)."""
+
+    error: ClientError
+    unanswered: tuple[int, ...]
+
+
+Event: TypeAlias = Negotiated | WorkNeeded | Authenticated | Reply | Closed
