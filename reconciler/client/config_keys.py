@@ -15,7 +15,7 @@ class Kind(Enum):
 
     TEXT = "text"
     LIST = "list"  # comma separated
-    PASSWORD = "kept as it is and never shown"
+    HIDDEN = "kept as it is and never shown"
     MILLIS = "milliseconds"  # a whole number >= 0, kept as seconds
     COUNT = "count"  # a whole number > 0
     SWITCH = "true or false"
@@ -79,17 +79,17 @@ _KNOWN: Final = (
     # which covers librdkafka's meaning (always PKCS#12) as well.
     KeyRule(name="ssl.truststore.location", aliases=()),
     KeyRule(name="ssl.truststore.type"),
-    KeyRule(name="ssl.truststore.password", kind=Kind.PASSWORD),
+    KeyRule(name="ssl.truststore.password", kind=Kind.HIDDEN),
     KeyRule(name="ssl.truststore.certificates", aliases=("ssl.ca.pem",)),
     KeyRule(name="ssl.ca.location"),
     KeyRule(name="ssl.keystore.location"),
     KeyRule(name="ssl.keystore.type"),
-    KeyRule(name="ssl.keystore.password", kind=Kind.PASSWORD),
+    KeyRule(name="ssl.keystore.password", kind=Kind.HIDDEN),
     KeyRule(name="ssl.keystore.certificate.chain", aliases=("ssl.certificate.pem",)),
-    KeyRule(name="ssl.keystore.key", kind=Kind.PASSWORD, aliases=("ssl.key.pem",)),
+    KeyRule(name="ssl.keystore.key", kind=Kind.HIDDEN, aliases=("ssl.key.pem",)),
     KeyRule(name="ssl.certificate.location"),
     KeyRule(name="ssl.key.location"),
-    KeyRule(name="ssl.key.password", kind=Kind.PASSWORD),
+    KeyRule(name="ssl.key.password", kind=Kind.HIDDEN),
     KeyRule(name="ssl.endpoint.identification.algorithm", choices=("", "https", "none")),
     KeyRule(name="ssl.protocol", choices=("tls", "tlsv1.2", "tlsv1.3")),
     KeyRule(name="ssl.enabled.protocols", kind=Kind.LIST),
@@ -97,9 +97,9 @@ _KNOWN: Final = (
     KeyRule(name="enable.ssl.certificate.verification", kind=Kind.SWITCH),
     # SASL
     KeyRule(name="sasl.mechanism", aliases=("sasl.mechanisms",)),
-    KeyRule(name="sasl.jaas.config", kind=Kind.PASSWORD),
+    KeyRule(name="sasl.jaas.config", kind=Kind.HIDDEN),
     KeyRule(name="sasl.username"),
-    KeyRule(name="sasl.password", kind=Kind.PASSWORD),
+    KeyRule(name="sasl.password", kind=Kind.HIDDEN),
     KeyRule(name="sasl.kerberos.service.name"),
     KeyRule(name="sasl.kerberos.principal"),
     KeyRule(name="sasl.login.callback.handler.class"),
@@ -115,7 +115,7 @@ _KNOWN: Final = (
     ),
     KeyRule(
         name="sasl.oauthbearer.client.secret",
-        kind=Kind.PASSWORD,
+        kind=Kind.HIDDEN,
         aliases=("sasl.oauthbearer.client.credentials.client.secret",),
     ),
     KeyRule(name="sasl.oauthbearer.scope"),
@@ -124,7 +124,7 @@ _KNOWN: Final = (
     KeyRule(name="https.ca.location"),
     KeyRule(name="https.ca.pem"),
     # ours
-    KeyRule(name="proxy.url", kind=Kind.PASSWORD),
+    KeyRule(name="proxy.url", kind=Kind.HIDDEN),
     # Settings of Kafka's admin client and of librdkafka that change nothing here.
     *_rules(
         Kind.IGNORED,

@@ -1,0 +1,80 @@
+"""What one request is, as a value, and how it can fail on the way. No I/O."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from reconciler.errors import AuthorizationError, BrokerError, ClientError
+from reconciler.wire.apis import Api
+from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, error_code
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The code for the whole answer, with the broker's own words."""
+
+    code: int = NONE
+    words: str | None = None
+
+
+GOOD = Verdict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask(Generic[Answer]):
+    """One request.
+
+    Attributes:
+        api: Which API.
+        encode: Version to body.
+        decode: Version and body to answer.
+        verdict: The code for the whole.
+        right: What a principal needs for it, for the message when it is missing.
+        repeatable: False if a second sending after an unknown outcome is not ours to decide.
+        seconds: Longest wait for the answer; None = the configuration's.
+    """
+
+    api: Api
+    encode: Callable[[int], bytes]
+    decode: Callable[[int, bytes], Answer]
+    verdict: Callable[[Answer], Verdict]
+    right: str
+    repeatable: bool = True
+    seconds: float | None = None
+
+    def refusal(self, verdict: Verdict, node: str) -> BrokerError | None:
+        """The error for a verdict; None if there is none."""
+        if verdict.code == NONE:
+            return None
+        code = error_code(verdict.code)
+        words = f": {verdict.words}" if verdict.words else ""
+        if verdict.code == CLUSTER_AUTHORIZATION_FAILED:
+            return AuthorizationError(
+                f"{self.api.name} is not allowed: the principal lacks {self.right} on the cluster",
+                code=verdict.code,
+                node=node,
+                api=self.api.name,
+                hint=f"grant it: kafka-acls --add --allow-principal User:NAME --cluster --operation {self.right}",
+            )
+        return BrokerError(
+            f"{node} answered {self.api.name} with {code}, {code.sentence}{words}",
+            code=verdict.code,
+            node=node,
+            api=self.api.name,
+        )
+
+
+class Broken(Exception):
+    """A request ended without a usable answer. Never leaves the package.
+
+    Args:
+        error: What to tell.
+        written: Whether a byte of the request may have left, so that the broker may act on it.
+    """
+
+    def __init__(self, error: ClientError, *, written: bool) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.written = written

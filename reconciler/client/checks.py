@@ -1,0 +1,70 @@
+"""What is refused before anything is sent, because a broker would do something surprising with it.
+
+Sources: ClientQuotaControlManager 3.5 to 4.4. The same entity twice in one request commits the first and
+reports an error; the same key twice reports the wrong error; NaN is stored and stops every connection.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.errors import EncodeError, QuotaValueError
+from reconciler.quota.entity import ABSENT, Entity, is_legal, parts
+from reconciler.quota.outcome import Alteration
+from reconciler.wire.primitives import encode_string
+
+_SHOWN: Final = 80
+
+
+def check_alterations(alterations: Sequence[Alteration]) -> None:
+    """See that every alteration means one thing only.
+
+    Raises:
+        QuotaValueError: An entity or a key stands twice, an entity is empty, mixes ip with another type or
+            has a name that Kafka cannot carry, there is no operation, or a value is not finite and above 0.
+    """
+    seen: set[Entity] = set()
+    for alteration in alterations:
+        subject = alteration.entity
+        if subject in seen:
+            raise QuotaValueError(f"{_shown(subject)} stands twice in one call")
+        seen.add(subject)
+        _check_entity(subject)
+        _check_operations(alteration)
+
+
+def _check_entity(subject: Entity) -> None:
+    if not is_legal(subject):
+        raise QuotaValueError(
+            "an entity needs a user, a client-id or an ip"
+            if all(slot is ABSENT for slot in subject)
+            else f"{_shown(subject)}: ip cannot be combined with user or client-id"
+        )
+    for kind, name in parts(subject):
+        if name == "":
+            raise QuotaValueError(f"the {kind} name is empty; brokers refuse that")
+        try:
+            _ = encode_string(name or "", flexible=False)
+        except EncodeError as error:
+            raise QuotaValueError(f"the {kind} name: {error.message}") from None
+
+
+def _check_operations(alteration: Alteration) -> None:
+    if not alteration.operations:
+        raise QuotaValueError(f"{_shown(alteration.entity)} has no operation")
+    keys: set[str] = set()
+    for key, value in alteration.operations:
+        if key in keys:
+            raise QuotaValueError(f"{_shown(alteration.entity)}: {key} stands twice")
+        keys.add(key)
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise QuotaValueError(
+                f"{_shown(alteration.entity)}: {key} must be a finite number above 0, not {value}"
+            )
+
+
+def _shown(subject: Entity) -> str:
+    return ",".join(
+        f"{kind}={'<default>' if name is None else ascii(name[:_SHOWN])}"
+        for kind, name in parts(subject)
+    )

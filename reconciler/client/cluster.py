@@ -1,0 +1,344 @@
+"""A cluster as one thing that answers: chooses a broker, reconnects, retries until the deadline, begins anew.
+
+Deadlines come first: a call has one deadline and any number of tries inside it (KIP-533, KIP-580). Final at
+once are a refused login, a certificate fault, a missing right, a version that does not exist, a broken
+protocol. A refused login stays final for the client's whole life: a wrong password is not hammered into a
+lock-out.
+"""
+
+import asyncio
+import random
+import ssl
+from typing import Final, TypeVar
+
+from reconciler.client import connection as connections
+from reconciler.client import metadata
+from reconciler.client.backoff import Deadline
+from reconciler.client.calls import Ask, Broken
+from reconciler.client.config import Address, ClientConfig
+from reconciler.client.connection import Connection
+from reconciler.client.events import Events, Rebootstrapped, Retried, tell
+from reconciler.client.login import Login
+from reconciler.client.nodes import Choice, Nodes
+from reconciler.errors import (
+    AuthenticationError,
+    BrokerError,
+    ClientError,
+    ConnectError,
+    ControllerAway,
+    DnsError,
+    RequestTimeout,
+    WrongCluster,
+)
+from reconciler.ports import Clock, Node
+from reconciler.wire.error_codes import (
+    NOT_CONTROLLER,
+    REBOOTSTRAP_REQUIRED,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_SERVER_ERROR,
+)
+from reconciler.wire.versions import Offered
+
+Answer = TypeVar("Answer")
+
+SUSPICIOUS_TRIES: Final = 3
+"""So many set-ups in a row that look like a wrong port or protocol end the call: more would not help."""
+
+VAGUE_RETRIES: Final = 2
+"""How often UNKNOWN_SERVER_ERROR is tried again; it says nothing about whether that can help."""
+
+_TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_REQUIRED})
+
+
+class Cluster:
+    """The connections of one client: one that works, and one per broker while somebody asks for it."""
+
+    def __init__(self, config: ClientConfig, *, events: Events, clock: Clock) -> None:
+        self._config = config
+        self._events = events
+        self._clock = clock
+        self._nodes = Nodes(config)
+        self._working: Connection | None = None
+        self._by_node: dict[int, Connection] = {}
+        self._dialing = asyncio.Lock()
+        self._refused: AuthenticationError | None = None
+        self._cluster_id = ""
+        self._login = Login(config, clock)
+        self._context: ssl.SSLContext | None = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Brokers of the last Metadata, sorted by id."""
+        return self._nodes.known
+
+    @property
+    def cluster_id(self) -> str:
+        """Id of the cluster that answered first; "" before."""
+        return self._cluster_id
+
+    def deadline(self, seconds: float | None) -> Deadline:
+        """The end of a call that begins now."""
+        given = self._config.call_seconds if seconds is None else seconds
+        return Deadline(at=self._clock.monotonic() + given)
+
+    async def call(
+        self, ask: Ask[Answer], *, deadline: Deadline, node: int | None = None
+    ) -> Answer:
+        """The answer of some broker, or of the given one.
+
+        Args:
+            ask: What to ask.
+            deadline: When to give up.
+            node: Id of the broker that must answer.
+
+        Raises:
+            ClientError: Nothing usable came; ``attempt`` says how many tries were made.
+            WrongCluster: A broker of another cluster answered.
+            Broken: Only for what is not repeatable, once a byte of it may have left.
+        """
+        tries = vague = 0
+        while True:
+            tries += 1
+            used: Connection | None = None
+            try:
+                used = await self._connection(node, deadline)
+                answer = await self._ask(used, ask, deadline)
+                refusal = ask.refusal(ask.verdict(answer), used.node)
+                if refusal is None:
+                    self._nodes.heard(used.address, self._clock.monotonic())
+                    return answer
+                error: ClientError = refusal
+                vague += refusal.code == UNKNOWN_SERVER_ERROR
+            except Broken as broken:
+                if broken.written and not ask.repeatable:
+                    raise
+                error = broken.error
+            except ControllerAway as away:
+                error = away
+            error.attempt = tries
+            if not _worth(error, vague):
+                raise error
+            pause = self._config.retry.pause(tries, random.random)
+            if deadline.left(self._clock.monotonic()) <= pause:
+                raise error
+            await self._step_back(used, error)
+            where = used.node if used is not None else error.node
+            tell(
+                self._events.retry,
+                Retried(
+                    api=ask.api.name, node=where, attempt=tries, pause=pause, reason=error.message
+                ),
+            )
+            await self._clock.sleep(pause)
+
+    async def refresh(self, deadline: Deadline) -> metadata.Picture:
+        """Metadata asked anew: cluster id and live brokers."""
+        picture = await self.call(metadata.ASK, deadline=deadline)
+        self._take(picture)
+        return picture
+
+    async def offered(self, deadline: Deadline) -> Offered:
+        """What the working broker offers."""
+        return (await self._connection(None, deadline)).offered
+
+    async def close(self) -> None:
+        """Close every connection; what is under way fails."""
+        for connection in (self._working, *self._by_node.values()):
+            if connection is not None:
+                await connection.close()
+        self._working = None
+        self._by_node.clear()
+
+    async def _ask(self, used: Connection, ask: Ask[Answer], deadline: Deadline) -> Answer:
+        seconds = self._config.request_seconds if ask.seconds is None else ask.seconds
+        left = deadline.within(self._clock.monotonic(), seconds)
+        return await used.ask(ask, seconds=left)
+
+    async def _step_back(self, used: Connection | None, error: ClientError) -> None:
+        """Another broker next: the one that failed is left alone for a while."""
+        if used is None:
+            return
+        code = error.code if isinstance(error, BrokerError) else 0
+        if used.is_open and code not in {NOT_CONTROLLER, UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT}:
+            await used.close()
+        if used.is_open and len(self._nodes.known) < 2:
+            return
+        self._nodes.failed([used.address], self._clock.monotonic())
+        if self._working is used:
+            self._working = None
+            await used.close()
+        if code == REBOOTSTRAP_REQUIRED:
+            self._rebootstrap("the broker asked for it")
+
+    # connections ------------------------------------------------------------------------------
+
+    async def _connection(self, node: int | None, deadline: Deadline) -> Connection:
+        """One that is up, or a new one; all failures to set one up are retried here until the deadline."""
+        if self._refused is not None:
+            raise self._refused
+        async with self._dialing:
+            found = await self._usable(node)
+            if found is not None:
+                return found
+            if node is None:
+                self._working = await self._open(None, deadline)
+                return self._working
+            if self._nodes.address(node) is None:
+                await self._learn(deadline)
+            made = await self._open(node, deadline)
+            self._by_node[node] = made
+            return made
+
+    async def _usable(self, node: int | None) -> Connection | None:
+        working = self._working
+        if (working is not None and node is not None and working.node_id != node) or (
+            working is None and node is not None
+        ):
+            working = self._by_node.get(node)
+        if working is None:
+            return None
+        if working.is_open and working.is_fresh:
+            return working
+        await working.close()
+        return None
+
+    async def _learn(self, deadline: Deadline) -> None:
+        """Metadata through the working connection, for a node that is not known yet."""
+        if self._working is None or not self._working.is_open:
+            self._working = await self._open(None, deadline)
+            return
+        try:
+            self._take(await self._ask(self._working, metadata.ASK, deadline))
+        except Broken as broken:
+            raise broken.error from None
+
+    async def _open(self, node: int | None, deadline: Deadline) -> Connection:
+        suspicious = tries = 0
+        last: ClientError | None = None
+        while True:
+            now = self._clock.monotonic()
+            if deadline.passed(now):
+                raise _gave_up(last, tries)
+            choice = self._choose(node, now)
+            if choice.wait >= deadline.left(now):
+                raise _gave_up(last, tries)
+            if choice.wait:
+                await self._clock.sleep(choice.wait)
+            tries += 1
+            try:
+                return await self._set_up(
+                    choice.addresses, deadline.within(self._clock.monotonic(), choice.setup_seconds)
+                )
+            except AuthenticationError as error:
+                self._refused = error
+                raise
+            except ClientError as error:
+                error.attempt = tries
+                last = error
+                suspicious = suspicious + 1 if error.hint and _looks_wrong(error) else 0
+                never = not self._cluster_id
+                if not error.retriable or (never and isinstance(error, DnsError)):
+                    raise
+                if never and suspicious >= SUSPICIOUS_TRIES:
+                    raise
+                tell(
+                    self._events.retry,
+                    Retried(
+                        api="", node=error.node, attempt=tries, pause=0.0, reason=error.message
+                    ),
+                )
+
+    def _choose(self, node: int | None, now: float) -> Choice:
+        if node is not None:
+            address = self._nodes.address(node)
+            if address is None:
+                listed = ", ".join(str(known.id) for known in self._nodes.known)
+                raise ClientError(
+                    f"the cluster has no live broker with the id {node}, only {listed}"
+                )
+            return self._nodes.choose_node(address, now)
+        reason = self._nodes.must_rebootstrap(now)
+        if reason:
+            self._rebootstrap(reason)
+        return self._nodes.choose(now)
+
+    def _rebootstrap(self, reason: str) -> None:
+        if self._config.rebootstrap:
+            self._nodes.forget()
+            tell(self._events.rebootstrap, Rebootstrapped(reason=reason))
+
+    async def _set_up(self, addresses: tuple[Address, ...], seconds: float) -> Connection:
+        """Dial, negotiate, log in and ask for Metadata."""
+        made: Connection | None = None
+        if self._context is None and self._config.tls is not None:
+            self._context = self._config.tls.context()
+        try:
+            async with asyncio.timeout(seconds):
+                made = await connections.connect(
+                    addresses,
+                    config=self._config,
+                    context=self._context,
+                    login=self._login,
+                    events=self._events,
+                    clock=self._clock,
+                )
+                picture = await made.ask(metadata.ASK, seconds=seconds)
+                self._take(picture)
+        except TimeoutError:
+            await self._failed_set_up(addresses, made)
+            listed = ", ".join(str(address) for address in addresses)
+            raise RequestTimeout(
+                f"no usable connection to {listed} within {seconds:.1f} s",
+                phase="connect",
+                node=listed,
+                hint="check the network, and whether the listener expects TLS",
+            ) from None
+        except Broken as broken:
+            await self._failed_set_up(addresses, made)
+            raise broken.error from None
+        except BaseException:
+            await self._failed_set_up(addresses, made)
+            raise
+        now = self._clock.monotonic()
+        self._nodes.heard(made.address, now)
+        made.node_id = self._nodes.id_of(made.address)
+        return made
+
+    async def _failed_set_up(self, addresses: tuple[Address, ...], made: Connection | None) -> None:
+        failed = addresses if made is None else (made.address,)
+        self._nodes.failed(failed, self._clock.monotonic())
+        if made is not None:
+            await made.close()
+
+    def _take(self, picture: metadata.Picture) -> None:
+        """Believe Metadata, unless it is that of another cluster."""
+        if self._cluster_id and picture.cluster_id != self._cluster_id:
+            raise WrongCluster(
+                f"the addresses lead to cluster {picture.cluster_id} now, but this client began with"
+                f" {self._cluster_id}",
+                expected=self._cluster_id,
+                found=picture.cluster_id,
+            )
+        self._cluster_id = picture.cluster_id
+        self._nodes.learn(picture.nodes, self._clock.monotonic())
+
+
+def _worth(error: ClientError, vague: int) -> bool:
+    """Whether another try can help."""
+    if isinstance(error, BrokerError):
+        return error.code in _TRANSIENT or (
+            error.code == UNKNOWN_SERVER_ERROR and vague <= VAGUE_RETRIES
+        )
+    return error.retriable
+
+
+def _looks_wrong(error: ClientError) -> bool:
+    """Whether the hint is about a wrong port or protocol, not about a broker that is down."""
+    return isinstance(error, ConnectError | RequestTimeout) and "expect" in error.hint
+
+
+def _gave_up(last: ClientError | None, tries: int) -> ClientError:
+    if last is not None:
+        last.attempt = max(tries, 1)
+        return last
+    return RequestTimeout("the deadline passed before a connection was made", phase="connect")

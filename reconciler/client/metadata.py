@@ -1,0 +1,39 @@
+"""What we ask Metadata for: the cluster id and its live brokers, no topics."""
+
+from dataclasses import dataclass
+
+from reconciler.client.calls import Ask, Verdict
+from reconciler.errors import DecodeError
+from reconciler.ports import Node
+from reconciler.wire import metadata
+from reconciler.wire.apis import METADATA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """The cluster as one broker sees it; the id is never ""."""
+
+    cluster_id: str
+    nodes: tuple[Node, ...]
+    error_code: int
+
+
+def _decode(version: int, body: bytes) -> Picture:
+    answer = metadata.decode_response(version, body)
+    if answer.error_code == 0 and not (answer.cluster_id and answer.brokers):
+        raise DecodeError("Metadata names no cluster id or no broker", api=METADATA.name)
+    nodes = (Node(id=it.node_id, host=it.host, port=it.port) for it in answer.brokers)
+    return Picture(
+        cluster_id=answer.cluster_id or "",
+        nodes=tuple(sorted(nodes, key=lambda node: node.id)),
+        error_code=answer.error_code,
+    )
+
+
+ASK = Ask(
+    api=METADATA,
+    encode=lambda version: metadata.encode_request(version, metadata.Request(topics=())),
+    decode=_decode,
+    verdict=lambda picture: Verdict(code=picture.error_code),
+    right="Describe",
+)

@@ -1,0 +1,254 @@
+"""``QuotaClient``: a Kafka cluster as far as quotas go. Implements ``ports.QuotaStore``.
+
+async with QuotaClient(ClientConfig.from_properties("client.properties")) as client:
+    state = await client.describe()
+"""
+
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from reconciler.client import about, visibility
+from reconciler.client.altering import Sender
+from reconciler.client.backoff import Deadline
+from reconciler.client.calls import Ask, Verdict
+from reconciler.client.clock import SystemClock
+from reconciler.client.cluster import Cluster as Connections
+from reconciler.client.config import ClientConfig
+from reconciler.client.events import SILENT, Events
+from reconciler.client.translation import LAYOUT, filter_request, state_of
+from reconciler.errors import BrokerError, UnsupportedVersion
+from reconciler.ports import Clock, Cluster, Node, Progress, Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import ALL, Filter
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.state import State
+from reconciler.wire import describe_client_quotas as describing
+from reconciler.wire import scram_credentials
+from reconciler.wire.apis import (
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+)
+from reconciler.wire.error_codes import RESOURCE_NOT_FOUND, error_code
+
+VISIBLE_SECONDS: Final = 30.0
+_SCRAM: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramCredential:
+    """One SCRAM credential of a user; Kafka never gives out the rest."""
+
+    mechanism: str
+    iterations: int
+
+
+class QuotaClient:
+    """Describes, resolves and alters client quotas. Safe for many tasks of one loop, not for many threads.
+
+    Args:
+        config: How to reach the cluster.
+        events: Callables to be told of connections, requests, retries.
+        clock: Time; tests pass a fake.
+    """
+
+    def __init__(
+        self, config: ClientConfig, *, events: Events = SILENT, clock: Clock | None = None
+    ) -> None:
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._connections = Connections(config, events=events, clock=self._clock)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; the client may be used again and then connects anew."""
+        await self._connections.close()
+
+    async def cluster(self, *, timeout: float | None = None) -> Cluster:
+        """Cluster id, live brokers and our rights, asked anew.
+
+        Args:
+            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+
+        Raises:
+            ClientError: The cluster could not be asked.
+        """
+        deadline = self._connections.deadline(timeout)
+        picture = await self._connections.refresh(deadline)
+        offered = await self._connections.offered(deadline)
+        operations = 0
+        if offered.offers(DESCRIBE_CLUSTER):
+            answer = await self._connections.call(about.CLUSTER, deadline=deadline)
+            operations = answer.operations
+        hint, profile = about.line(offered)
+        return Cluster(
+            id=picture.cluster_id,
+            nodes=picture.nodes,
+            rights=about.rights(operations),
+            version_hint=hint,
+            behaves_as=profile,
+        )
+
+    async def describe(
+        self, wanted: Filter = ALL, *, node: int | None = None, timeout: float | None = None
+    ) -> State:
+        """One consistent snapshot of what a broker (or the given one) has; never partial.
+
+        Args:
+            wanted: What to list; the default is everything.
+            node: Id of the broker to ask; None = any.
+            timeout: Seconds for everything; None = ``default.api.timeout.ms``.
+
+        Raises:
+            AuthorizationError: The principal lacks DescribeConfigs on the cluster.
+            UnsupportedVersion: The broker is older than Kafka 2.6.
+            ClientError: No usable answer came.
+        """
+        return await self._describe(wanted, node, self._connections.deadline(timeout))
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        """Send alterations in chunks, one after the other; exactly one result per entity.
+
+        Args:
+            alterations: What to change; an entity stands at most once.
+            validate_only: Only ask the controller whether it would.
+            timeout: Seconds for everything; None gives each request its own 90.
+            progress: Called after each chunk with ``"alter"`` or ``"validate"``, entities done and all.
+            results: Filled while the work goes on, so that a caller who is cancelled knows as much as we
+                do: what is not in it was not sent. The same mapping is returned.
+
+        Raises:
+            QuotaValueError: An alteration cannot mean one thing; nothing was sent.
+            AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
+            ClientError: Nothing was sent at all. Afterwards it is ``Unknown`` in the results.
+        """
+        found: MutableMapping[Entity, Result] = {} if results is None else results
+        sender = Sender(
+            self._connections,
+            alterations,
+            validate_only=validate_only,
+            results=found,
+            progress=progress,
+        )
+        await sender.run(timeout)
+        return found
+
+    async def wait_visible(
+        self, expected: Sequence[Alteration], *, timeout: float = VISIBLE_SECONDS
+    ) -> Visibility:
+        """Poll every live broker with exact filters until each shows all of ``expected``, or the deadline.
+
+        Args:
+            expected: In the order of sending. Brokers replay changes in order, so the last few will do.
+            timeout: Seconds.
+
+        Raises:
+            ClientError: Not even the list of brokers could be had.
+        """
+        deadline = self._connections.deadline(timeout)
+
+        async def live(until: Deadline) -> Sequence[Node]:
+            return (await self._connections.refresh(until)).nodes
+
+        watch = visibility.Watch(
+            expected=expected,
+            describe=self._describe,
+            live=live,
+            deadline=deadline,
+            clock=self._clock,
+        )
+        return await watch.run()
+
+    async def scram_users(
+        self, names: Iterable[str] | None = None, *, timeout: float | None = None
+    ) -> Mapping[str, tuple[ScramCredential, ...]]:
+        """SCRAM users with their mechanisms; users that do not exist are left out.
+
+        Args:
+            names: Whom to look up; None = all.
+            timeout: Seconds for everything.
+
+        Raises:
+            AuthorizationError: The principal lacks Describe on the cluster.
+            BrokerError: The broker refused one of the users for another reason than that it has none.
+        """
+        asked = None if names is None else tuple(dict.fromkeys(names))
+        ask = Ask(
+            api=DESCRIBE_USER_SCRAM_CREDENTIALS,
+            encode=lambda version: scram_credentials.encode_request(
+                version, scram_credentials.Request(users=asked)
+            ),
+            decode=scram_credentials.decode_response,
+            verdict=lambda answer: Verdict(code=answer.error_code, words=answer.error_message),
+            right="Describe",
+        )
+        answer = await self._connections.call(ask, deadline=self._connections.deadline(timeout))
+        found: dict[str, tuple[ScramCredential, ...]] = {}
+        for user in answer.users:
+            if user.error_code == RESOURCE_NOT_FOUND:
+                continue
+            if user.error_code:
+                code = error_code(user.error_code)
+                raise BrokerError(
+                    f"SCRAM user {user.name!a}: {code}, {user.error_message or code.sentence}",
+                    code=user.error_code,
+                    api=DESCRIBE_USER_SCRAM_CREDENTIALS.name,
+                )
+            found[user.name] = tuple(
+                ScramCredential(
+                    mechanism=_SCRAM.get(it.mechanism, f"UNKNOWN({it.mechanism})"),
+                    iterations=it.iterations,
+                )
+                for it in user.credentials
+            )
+        return dict(sorted(found.items()))
+
+    async def quota_callback(self, *, timeout: float | None = None) -> str | None:
+        """``client.quota.callback.class`` of a broker: who has it does not follow Kafka's own rules (KIP-257).
+
+        Raises:
+            AuthorizationError: The principal lacks DescribeConfigs on the cluster.
+            ClientError: No usable answer came.
+        """
+        deadline = self._connections.deadline(timeout)
+        nodes = (await self._connections.refresh(deadline)).nodes
+        asked = nodes[0].id
+        answer = await self._connections.call(
+            about.callback_question(asked), deadline=deadline, node=asked
+        )
+        return about.callback_class(answer)
+
+    async def _describe(self, wanted: Filter, node: int | None, deadline: Deadline) -> State:
+        request = filter_request(wanted)
+        ask = Ask(
+            api=DESCRIBE_CLIENT_QUOTAS,
+            encode=lambda version: describing.encode_request(version, request),
+            decode=lambda version, body: describing.decode_response(version, body, LAYOUT),
+            verdict=lambda answer: Verdict(code=answer.error_code, words=answer.error_message),
+            right="DescribeConfigs",
+        )
+        try:
+            answer = await self._connections.call(ask, deadline=deadline, node=node)
+        except UnsupportedVersion as error:
+            error.hint = error.hint or "client quotas need brokers of Kafka 2.6 or later (KIP-546)"
+            raise
+        return state_of(answer, wanted)

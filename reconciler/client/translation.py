@@ -1,0 +1,98 @@
+"""The one translator between quota values and the messages of the wire. Pure: no connection, no clock.
+
+The wire decodes straight into the shapes of ``quota.state``, so a big answer is adopted without a copy; only
+entities that no quota manager of Kafka knows are moved aside.
+"""
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from reconciler.quota.entity import ENTITY_TYPES, Entity, is_legal, parts
+from reconciler.quota.filters import ANY, Filter
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.outcome import Alteration, Applied, Rejected, Result
+from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, State, set_values
+from reconciler.wire import describe_client_quotas as describing
+from reconciler.wire.alter_client_quotas import Alteration as WireAlteration
+from reconciler.wire.alter_client_quotas import Altered
+from reconciler.wire.error_codes import NONE, error_code
+from reconciler.wire.layout import Layout, Part
+
+LAYOUT: Final = Layout(slots=ENTITY_TYPES, columns=tuple(str(key) for key in COLUMNS))
+
+
+def filter_request(wanted: Filter) -> describing.Request:
+    """The message for a filter."""
+    return describing.Request(
+        components=tuple(
+            (it.entity_type, describing.ANY, None)
+            if it.match is ANY
+            else (it.entity_type, describing.DEFAULT, None)
+            if it.match is None
+            else (it.entity_type, describing.EXACT, str(it.match))
+            for it in wanted.components
+        ),
+        strict=wanted.strict,
+    )
+
+
+def state_of(answer: describing.Described, wanted: Filter) -> State:
+    """The state that an answer holds, without what the filter does not ask for.
+
+    Brokers of other makes may list more than was asked for (KIP-546 leaves room), so the filter is applied again.
+    """
+    # The broker's own answer is the one place where entities enter by a cast: the decoder gives exactly
+    # the tuples that ``quota`` would, and 100,000 checks would cost more than the decoding.
+    limits = cast("dict[Entity, Limits]", answer.entries)
+    foreign_values = cast("dict[Entity, ForeignValues]", answer.foreign_values)
+    strange = [it for it in limits if it[2] is not False and not is_legal(it)]
+    foreign: list[ForeignEntity] = list(answer.foreign_entities)
+    for it in strange:
+        known = tuple((str(key), value) for key, value in set_values(limits.pop(it)))
+        others = foreign_values.pop(it, ())
+        foreign.append((tuple(sorted(parts(it))), tuple(sorted(known + others))))
+    if wanted.components or wanted.strict:
+        for it in [it for it in limits if not wanted.matches(it)]:
+            del limits[it]
+            _ = foreign_values.pop(it, None)
+    return State(
+        limits=limits,
+        foreign_values=foreign_values,
+        foreign_entities=tuple(sorted(foreign, key=str)),
+    )
+
+
+def alteration_request(alteration: Alteration) -> WireAlteration:
+    """The message for one entity."""
+    return parts(alteration.entity), alteration.operations
+
+
+def results_of(
+    answer: Altered, asked: Mapping[tuple[Part, ...], Entity]
+) -> tuple[dict[Entity, Result], str]:
+    """Results by entity, and why the answer cannot be believed ("" if it can).
+
+    Args:
+        answer: What came.
+        asked: Every entity of the request by its parts, sorted by type.
+    """
+    found: dict[Entity, Result] = {}
+    for named, code, words in answer.results:
+        subject = asked.get(named)
+        if subject is None:
+            return {}, f"the broker answered for an entity that was not asked for: {named!r}"
+        if subject in found:
+            return {}, f"the broker answered twice for {named!r}"
+        found[subject] = Applied() if code == NONE else rejected(code, words)
+    return found, ""
+
+
+def rejected(code: int, words: str | None) -> Rejected:
+    """A refusal with the broker's words, or ours where it sent none."""
+    known = error_code(code)
+    return Rejected(code=code, name=known.name, message=words or known.sentence)
+
+
+def asked_by_parts(alterations: list[Alteration]) -> dict[tuple[Part, ...], Entity]:
+    """Entities by their parts as an answer names them, sorted by type."""
+    return {tuple(sorted(parts(it.entity))): it.entity for it in alterations}

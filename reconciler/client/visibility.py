@@ -1,0 +1,142 @@
+"""Whether brokers show what was altered: exact filters, polled on every live broker, until a deadline.
+
+KRaft brokers replay the metadata log on their own time (no read-your-writes), in order: a broker that shows the
+last change has replayed all before it. *Visible* is not *enforced*, and a change by another writer hides ours.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.client.backoff import Backoff, Deadline
+from reconciler.errors import ClientError
+from reconciler.ports import Clock, Node, Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import ALL, Filter, exactly
+from reconciler.quota.keys import COLUMNS, Key, same_value
+from reconciler.quota.outcome import Alteration
+from reconciler.quota.state import NO_LIMITS, State
+
+POLL: Final = Backoff(first=0.02, cap=0.5)
+TRY_SECONDS: Final = 10.0
+"""After so long without an answer a broker is looked up in Metadata, whether it still lives."""
+
+FEW: Final = 5
+"""Up to so many entities are asked for one by one; more are looked up in one full describe."""
+
+_KEYS: Final = {str(key): key for key in COLUMNS}
+
+Describe = Callable[[Filter, int, Deadline], Awaitable[State]]
+"""``describe(wanted, node, deadline)``."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Seen:
+    """What one broker has shown."""
+
+    visible: bool = False
+    answered: bool = False
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """One wait.
+
+    Attributes:
+        expected: Alterations whose effect is awaited, in the order of sending.
+        describe: Asks one broker.
+        live: Ids of the brokers in Metadata, asked anew.
+        deadline: When to stop.
+        clock: Time.
+    """
+
+    expected: Sequence[Alteration]
+    describe: Describe
+    live: Callable[[Deadline], Awaitable[Sequence[Node]]]
+    deadline: Deadline
+    clock: Clock
+    seen: dict[int, _Seen] = field(default_factory=dict[int, _Seen])
+
+    async def run(self) -> Visibility:
+        """Poll every broker at the same time.
+
+        Raises:
+            ClientError: Not even the list of brokers could be had.
+        """
+        nodes = await self.live(self.deadline)
+        self.seen.update({node.id: _Seen() for node in nodes})
+        _ = await asyncio.gather(*(self._watch(node.id) for node in nodes))
+        return Visibility(
+            visible=tuple(sorted(it for it, seen in self.seen.items() if seen.visible)),
+            lagging=tuple(
+                sorted(it for it, seen in self.seen.items() if seen.answered and not seen.visible)
+            ),
+            unreachable={
+                it: seen.trouble or "no answer before the deadline"
+                for it, seen in sorted(self.seen.items())
+                if not seen.answered
+            },
+        )
+
+    async def _watch(self, node: int) -> None:
+        seen = self.seen[node]
+        polls = 0
+        while not self.deadline.passed(self.clock.monotonic()):
+            polls += 1
+            try:
+                seen.visible = await self._shows_all(node)
+                seen.answered, seen.trouble = True, ""
+            except ClientError as error:
+                seen.answered, seen.trouble = False, error.message
+                if await self._is_gone(node):
+                    return
+            if seen.visible:
+                return
+            pause = POLL.pause(polls, random.random)
+            await self.clock.sleep(self.deadline.within(self.clock.monotonic(), pause))
+
+    async def _shows_all(self, node: int) -> bool:
+        """The last change first: until it is there, nothing else needs a look."""
+        now = self.clock.monotonic()
+        soon = Deadline(at=now + self.deadline.within(now, TRY_SECONDS))
+        if not self.expected:
+            _ = await self.describe(exactly(_NOBODY), node, soon)
+            return True
+        last = self.expected[-1]
+        if not shows(await self.describe(exactly(last.entity), node, soon), last):
+            return False
+        if len(self.expected) > FEW:
+            state = await self.describe(ALL, node, self.deadline)
+            return all(shows(state, it) for it in self.expected)
+        for it in self.expected[:-1]:
+            if not shows(await self.describe(exactly(it.entity), node, soon), it):
+                return False
+        return True
+
+    async def _is_gone(self, node: int) -> bool:
+        """Whether Metadata no longer lists a broker that does not answer."""
+        try:
+            return all(it.id != node for it in await self.live(self.deadline))
+        except ClientError:
+            return False
+
+
+_NOBODY: Final = Entity(("", False, False))
+"""Kafka refuses the empty name, so that no broker lists it: the cheapest question."""
+
+
+def shows(state: State, expected: Alteration) -> bool:
+    """Whether every operation of an alteration is in force."""
+    limits = state.limits.get(expected.entity, NO_LIMITS)
+    foreign = dict(state.foreign_values.get(expected.entity, ()))
+    for name, value in expected.operations:
+        key: Key | None = _KEYS.get(name)
+        if key is None:
+            if foreign.get(name) != value:
+                return False
+        elif not same_value(key, limits[COLUMNS.index(key)], value):
+            return False
+    return True
