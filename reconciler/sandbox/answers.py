@@ -10,12 +10,14 @@ from typing import Final
 
 from reconciler.sandbox.authorizer import Operation
 from reconciler.sandbox.calls import Call, NeverAnswered
+from reconciler.sandbox.credentials import SCRAM_ITERATIONS
 from reconciler.sandbox.rules import Failure
 from reconciler.wire import api_versions, describe_cluster, metadata, scram_credentials
 from reconciler.wire.apis import API_VERSIONS
 from reconciler.wire.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     DUPLICATE_RESOURCE,
+    ILLEGAL_SASL_STATE,
     INVALID_REQUEST,
     MISMATCHED_ENDPOINT_TYPE,
     NONE,
@@ -25,7 +27,6 @@ from reconciler.wire.error_codes import (
     UNSUPPORTED_VERSION,
 )
 
-SCRAM_ITERATIONS: Final = 4096
 SCRAM_CODES: Final = {"SCRAM-SHA-512": 2, "SCRAM-SHA-256": 1}
 _FEATURES_EPOCH: Final = 1
 _UNKNOWN_TOPIC: Final = 3
@@ -82,6 +83,12 @@ def _asked_wrongly(call: Call, asked: api_versions.Request) -> int:
     if asked.cluster_id is not None and (asked.cluster_id, asked.node_id) != meant:
         return REBOOTSTRAP_REQUIRED
     return NONE
+
+
+def api_versions_out_of_turn(version: int) -> bytes:
+    """The answer on a connection that has begun with SASL; brokers close it afterwards."""
+    response = api_versions.Response(error_code=ILLEGAL_SASL_STATE, apis=())
+    return api_versions.encode_response(version, response)
 
 
 def metadata_answer(call: Call) -> bytes:
@@ -183,7 +190,7 @@ def scram_users_answer(call: Call) -> bytes:
         if asked is None:
             raise NeverAnswered
         return _scram_refused(call, CLUSTER_AUTHORIZATION_FAILED, None, asked)
-    counts = Counter(asked or settings.users)
+    counts = Counter(asked or tuple(settings.users))
     users = tuple(_scram_user(call, name, count) for name, count in counts.items())
     response = scram_credentials.Response(
         throttle_time_ms=call.throttle_ms, error_message="", users=users

@@ -13,6 +13,7 @@ from typing import Final
 from reconciler.errors import ProtocolError
 from reconciler.sandbox.answers import (
     api_versions_answer,
+    api_versions_out_of_turn,
     describe_cluster_answer,
     metadata_answer,
     scram_users_answer,
@@ -154,8 +155,10 @@ class Connection:
             return reply
         if session.stage is Stage.KNOWN:
             return await self._reply(header, body, session.principal, effects)
-        if header.api_key != API_VERSIONS.key or session.stage is not Stage.FRESH:
+        if header.api_key != API_VERSIONS.key or session.stage is Stage.GREETED:
             raise _Closed
+        if session.stage is Stage.CHOSEN:
+            return Reply(body=api_versions_out_of_turn(header.api_version), closes=True)
         lowest, highest = self._offered(API_VERSIONS.key)
         if lowest <= header.api_version <= highest:
             session.stage = Stage.GREETED
