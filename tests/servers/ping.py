@@ -32,13 +32,14 @@ def short_string(text: str | None) -> bytes:
 
 def receive(connection: socket.socket, count: int) -> bytes:
     """Exactly `count` bytes; ConnectionError when the peer closes before."""
-    parts = b""
-    while len(parts) < count:
-        part = connection.recv(count - len(parts))
-        if not part:
+    whole = bytearray(count)
+    rest = memoryview(whole)
+    while rest:
+        got = connection.recv_into(rest)
+        if not got:
             raise ConnectionError("the broker closed the connection")
-        parts += part
-    return parts
+        rest = rest[got:]
+    return bytes(whole)
 
 
 @contextmanager

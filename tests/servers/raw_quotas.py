@@ -4,6 +4,7 @@ DescribeClientQuotas and AlterClientQuotas at version 0, which every supported b
 Entities are sorted tuples of (type, name), with None for the default.
 """
 
+import socket
 import struct
 import threading
 import time
@@ -70,7 +71,13 @@ def describe(port: int, *, seconds: float = ping.CALL_SECONDS) -> Quotas:
     Raises:
         CallFailed: the broker answered with an error.
     """
-    raw = ping.call(port, DESCRIBE, 0, struct.pack(">ib", 0, 0), seconds=seconds)
+    with ping.connected(port, seconds=seconds) as connection:
+        return describe_over(connection)
+
+
+def describe_over(connection: socket.socket) -> Quotas:
+    """Like `describe`, over a connection (`ping.connected`) that a tight loop can keep."""
+    raw = ping.exchange(connection, DESCRIBE, 0, struct.pack(">ib", 0, 0))
     reader = Reader(raw)
     _throttle, error = reader.take("ih")
     message = reader.text()

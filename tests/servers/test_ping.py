@@ -1,0 +1,47 @@
+"""Raw calls reach real brokers, and say clearly when they do not."""
+
+import socket
+
+import pytest
+
+from tests.servers import jars, ping
+from tests.servers.kafka import StartKafka
+from tests.servers.ports import free_ports
+
+
+def test_a_null_string_is_not_an_empty_one() -> None:
+    assert ping.short_string(None) == b"\xff\xff"
+    assert ping.short_string("") == b"\0\0"
+    assert ping.short_string("ö") == b"\0\2\xc3\xb6"
+
+
+def test_a_port_without_a_broker_does_not_answer() -> None:
+    (port,) = free_ports(1)
+    assert not ping.answers(port)
+    with socket.create_server(("127.0.0.1", port)):
+        assert not ping.answers(port, seconds=0.05)
+
+
+def test_a_connection_that_ends_early_is_an_error() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b"abc")
+        there.close()
+        with pytest.raises(ConnectionError, match="closed the connection"):
+            ping.receive(here, 4)
+
+
+def test_an_operation_without_a_code_is_refused() -> None:
+    with pytest.raises(ValueError, match="Fly is not one of Alter, "):
+        ping.Grant(principal="User:x", operation="Fly")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("version", jars.VERSIONS)
+def test_every_version_still_speaks_the_raw_calls(kafka: StartKafka, version: str) -> None:
+    cluster = kafka(version)
+    ranges = ping.api_versions(cluster.port())
+    for key, used in {3: 1, 18: 0, 48: 0, 49: 0}.items():
+        lowest, highest = ranges[key]
+        assert lowest <= used <= highest
+    assert ping.broker_ports(cluster.port()) == {1: cluster.port()}
