@@ -162,13 +162,13 @@ class _Obstacles:
         one, two = _names(subject)
         side = _side(subject)
         for key, _ in alteration.operations:
-            for slots, address in (
-                ("both", (one, two)),
-                ("first", (one, None)),
-                ("second", (None, two)),
-                ("any", (None, None)),
+            for slots, first, second in (
+                ("both", one, two),
+                ("first", one, None),
+                ("second", None, two),
+                ("any", None, None),
             ):
-                self._filed.setdefault((key, side + slots, *address), []).append(subject)
+                self._filed.setdefault((key, side + slots, first, second), []).append(subject)
 
     def in_the_way(self, alteration: Alteration) -> set[Entity]:
         """Some of the obstacles that can match a client of this entity for one of its keys; empty = none does."""

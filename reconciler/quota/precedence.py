@@ -1,0 +1,168 @@
+"""Which limit a client gets, per key, from which of the eight levels (or ip), whose bucket it shares, and what lost.
+
+Source: org.apache.kafka.server.quota.ClientQuotaManager.DefaultQuotaCallback (4.3; core/.../ClientQuotaManager.scala up to
+4.1), compared with that class for all 256 subsets of the levels in the tests.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
+from reconciler.quota.state import Limits, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Principal:
+    """A client as the broker sees it.
+
+    Attributes:
+        user: Name of the principal without its type; unauthenticated clients are ``ANONYMOUS``. ``None`` = not asked for.
+        client_id: As the client sends it; "" and ``None`` are the same, and match no level with a client-id part.
+        ip: Canonical address; ``None`` = not asked for.
+    """
+
+    user: str | None = None
+    client_id: str | None = None
+    ip: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A limit that a closer one overrides."""
+
+    entity: Entity
+    level: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effective:
+    """What one client gets for one key.
+
+    Attributes:
+        key: Which key.
+        value: The limit; ``None`` = unlimited.
+        source: The entity that it comes from; ``None`` = unlimited.
+        level: Its level, 0 = unlimited.
+        bucket: The metric tags of the bucket, which is what shares one limit: ``(user, client-id)``, each ""
+            where everybody shares it; for ip ``(ip,)``. Empty when unlimited.
+        lost: What would hold if the winner were not there, closest first.
+    """
+
+    key: Key
+    value: float | None
+    source: Entity | None
+    level: int
+    bucket: tuple[str, ...]
+    lost: tuple[Lost, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """What one client gets: one :class:`Effective` per key that was asked for, in column order."""
+
+    principal: Principal
+    effective: tuple[Effective, ...]
+
+    def limit(self, key: Key) -> float | None:
+        """The limit for a key, ``None`` = unlimited or not asked for."""
+        return next((one.value for one in self.effective if one.key is key), None)
+
+
+def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
+    """The entities that can hold for a client, closest first: eight, fewer where a name is missing or empty.
+
+    An empty client id matches no level that has a client-id part, not even the defaults: only levels 3 and 6.
+    """
+    users = (user, DEFAULT) if user else ()
+    clients = (client_id, DEFAULT) if client_id else ()
+    found: list[Entity] = []
+    for name in users:
+        found.extend(Entity((name, client, ABSENT)) for client in clients)
+        found.append(Entity((name, ABSENT, ABSENT)))
+    found.extend(Entity((ABSENT, client, ABSENT)) for client in clients)
+    return tuple(found)
+
+
+def ip_candidates(ip: str) -> tuple[Entity, ...]:
+    """The two entities that can hold for an address, closest first."""
+    return Entity((ABSENT, ABSENT, ip)), Entity((ABSENT, ABSENT, DEFAULT))
+
+
+def resolve(state: State, principal: Principal) -> Resolution:
+    """The effective limits of one client: at most ten look-ups, however large the state is.
+
+    Keys of users and client ids are answered if a user or a client id is given, the connection rate if an ip is.
+    """
+    effective: list[Effective] = []
+    around = _present(state.limits, candidates(principal.user, principal.client_id))
+    if principal.user is not None or principal.client_id is not None:
+        effective.extend(
+            _closest(key, around, principal) for key in COLUMNS if not RULES[key].on_ip
+        )
+    if principal.ip is not None:
+        there = _present(state.limits, ip_candidates(principal.ip))
+        effective.append(_closest(Key.CONNECTION_CREATION_RATE, there, principal))
+    return Resolution(principal=principal, effective=tuple(effective))
+
+
+def _present(
+    limits: Mapping[Entity, Limits], wanted: tuple[Entity, ...]
+) -> tuple[tuple[Entity, Limits], ...]:
+    return tuple((subject, limits[subject]) for subject in wanted if subject in limits)
+
+
+def _closest(
+    key: Key, around: tuple[tuple[Entity, Limits], ...], principal: Principal
+) -> Effective:
+    column = COLUMN_OF[key]
+    holding: list[tuple[Entity, float]] = []
+    for subject, limits in around:
+        value = limits[column]
+        if value is not None:
+            holding.append((subject, value))
+    if not holding:
+        return Effective(key=key, value=None, source=None, level=0, bucket=(), lost=())
+    source, value = holding[0]
+    return Effective(
+        key=key,
+        value=value,
+        source=source,
+        level=level(source),
+        bucket=bucket(source, principal),
+        lost=tuple(
+            Lost(entity=other, level=level(other), value=number) for other, number in holding[1:]
+        ),
+    )
+
+
+def bucket(source: Entity, principal: Principal) -> tuple[str, ...]:
+    """The metric tags under which Kafka counts a client that ``source`` holds for.
+
+    A default is a template: each user (or client id, or pair) that it matches has a bucket of its own.
+    """
+    if source[2] is not ABSENT:
+        return (principal.ip or "",)
+    user = "" if source[0] is ABSENT else principal.user or ""
+    client_id = "" if source[1] is ABSENT else principal.client_id or ""
+    return user, client_id
+
+
+def sharing(source: Entity) -> str:
+    """Who shares the bucket of a limit from this entity, in words."""
+    return _SHARING[level(source)]
+
+
+_SHARING: Mapping[int, str] = {
+    1: "this user with this client-id",
+    2: "this user with this client-id; each client-id has its own",
+    3: "all client-ids of this user that no closer level names",
+    4: "this user with this client-id; each user has its own",
+    5: "this user with this client-id; each pair has its own",
+    6: "all client-ids of this user; each user has its own",
+    7: "this client-id across all users",
+    8: "this client-id across all users; each client-id has its own",
+    9: "all connections from this address",
+    10: "all connections from this address; each address has its own",
+}
