@@ -1,0 +1,252 @@
+"""One document: a ClientQuota from a YAML manifest and from a custom resource alike, checked by hand.
+
+The check says yes or no, fast; why not is worded in ``explain``, which is loaded only then. A property test holds
+this check, the JSON Schema and the static rules to one verdict.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.manifest import quantity
+from reconciler.manifest.nodes import Block, Entry, Node, Scalar, from_json
+from reconciler.manifest.rules import canonical_ip, rate
+from reconciler.manifest.scalars import is_text, meaning
+from reconciler.manifest.schema_names import (
+    API_VERSION,
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    QUOTA,
+    SERVER_FIELDS,
+)
+from reconciler.quota.desired import Declaration, Lines
+from reconciler.quota.entity import ABSENT, DEFAULT, MAX_NAME_BYTES, Entity, Slot
+from reconciler.quota.keys import COLUMN_OF, FIELDS, RULES, Key
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.state import Limits
+
+DEFAULT_NAMESPACE: Final = "default"
+"""Where a document without a namespace is, as for kubectl."""
+
+_ROOT: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+_METADATA: Final = frozenset({"name", "namespace", "labels", "annotations", *SERVER_FIELDS})
+_SPEC: Final = frozenset({"clusterRef", "entity", "limits", "deletionPolicy", "suspend"})
+_ENTITY: Final = frozenset({"user", "clientId", "ip"})
+_SLOT: Final = frozenset({"name", "default"})
+_NAME: Final = frozenset({"name"})
+_LIMITS: Final = frozenset(FIELDS)
+_LABEL: Final = re.compile(DNS_LABEL[:-1] + r"\Z")
+_SUBDOMAIN: Final = re.compile(DNS_SUBDOMAIN[:-1] + r"\Z")
+_DELETION: Final[Mapping[str, DeletionPolicy]] = {policy.value: policy for policy in DeletionPolicy}
+
+
+class Declined(Exception):
+    """The document is not acceptable; ``explain`` finds out why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuota:
+    """A document that passed every static rule.
+
+    Attributes:
+        cluster: Name of the QuotaCluster.
+        declaration: What it declares, with the place it was declared at.
+        labels: Its labels.
+    """
+
+    cluster: str
+    declaration: Declaration
+    labels: Mapping[str, str]
+
+
+def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota:
+    """The document in a custom resource as the API server gives it; every line is 0.
+
+    Raises:
+        Declined: A rule is broken; :func:`reconciler.manifest.explain.problems` says which.
+    """
+    return from_node(from_json(resource), path)
+
+
+def from_node(root: Node, path: str) -> ClientQuota:
+    """The document in a YAML tree.
+
+    Args:
+        root: The whole document.
+        path: Its file, to be shown.
+
+    Raises:
+        Declined: A rule is broken.
+    """
+    fields = _fields(root, _ROOT)
+    if _text(fields["apiVersion"]) != API_VERSION or _text(fields["kind"]) != QUOTA:
+        raise Declined
+    metadata = _fields(fields["metadata"].value, _METADATA)
+    spec = _fields(fields["spec"].value, _SPEC)
+    name = resource_name(_text(metadata["name"]))
+    namespace = DEFAULT_NAMESPACE
+    if "namespace" in metadata:
+        namespace = resource_name(_text(metadata["namespace"]), label=True)
+    if "annotations" in metadata:
+        _texts(metadata["annotations"].value, most=256, longest=262_144)
+    entity = _entity(spec["entity"].value)
+    limits, lines = _limits(spec["limits"].value, on_ip=entity[2] is not ABSENT)
+    return ClientQuota(
+        cluster=resource_name(_text(_fields(spec["clusterRef"].value, _NAME)["name"])),
+        declaration=Declaration(
+            document=f"{namespace}/{name}",
+            entity=entity,
+            limits=limits,
+            path=path,
+            line=root.line,
+            lines=lines,
+            deletion_policy=deletion_policy(_text(spec["deletionPolicy"]))
+            if "deletionPolicy" in spec
+            else None,
+            suspended=_flag(spec["suspend"].value) if "suspend" in spec else False,
+        ),
+        labels=_texts(metadata["labels"].value, most=64, longest=63)
+        if "labels" in metadata
+        else {},
+    )
+
+
+class _Fields(dict[str, Entry]):
+    """Fields of a mapping; one that is needed and missing declines the document."""
+
+    def __missing__(self, name: str) -> Entry:
+        raise Declined
+
+
+def _fields(node: Node, known: frozenset[str]) -> _Fields:
+    if type(node) is not Block or not node.entries.keys() <= known:
+        raise Declined
+    return _Fields(node.entries)
+
+
+def text_of(node: Node) -> str | None:
+    """The string that a scalar is to every reader, ``None`` if it is something else to one of them."""
+    if type(node) is not Scalar or (node.plain and not is_text(node.text)):
+        return None
+    return node.text
+
+
+def _text(entry: Entry) -> str:
+    text = text_of(entry.value)
+    if text is None:
+        raise Declined
+    return text
+
+
+def resource_name(text: str, *, label: bool = False) -> str:
+    """The text, if it may name a resource, or with ``label`` a namespace.
+
+    Raises:
+        Declined: It may not.
+    """
+    longest, pattern = (63, _LABEL) if label else (253, _SUBDOMAIN)
+    if len(text) > longest or not pattern.match(text):
+        raise Declined
+    return text
+
+
+def _texts(node: Node, *, most: int, longest: int) -> dict[str, str]:
+    if type(node) is not Block or len(node.entries) > most:
+        raise Declined
+    texts = {key: _text(entry) for key, entry in node.entries.items()}
+    keys_are_text = all(text_of(entry.key) is not None for entry in node.entries.values())
+    if not keys_are_text or any(len(text) > longest for text in texts.values()):
+        raise Declined
+    return texts
+
+
+def _flag(node: Node) -> bool:
+    if type(node) is not Scalar or not node.plain or node.text not in {"true", "false"}:
+        raise Declined
+    return node.text == "true"
+
+
+def deletion_policy(text: str) -> DeletionPolicy:
+    """The deletion policy of this name.
+
+    Raises:
+        Declined: There is none.
+    """
+    policy = _DELETION.get(text)
+    if policy is None:
+        raise Declined
+    return policy
+
+
+def _entity(node: Node) -> Entity:
+    slots = _fields(node, _ENTITY)
+    user = _slot(slots["user"].value) if "user" in slots else ABSENT
+    client_id = _slot(slots["clientId"].value) if "clientId" in slots else ABSENT
+    if "ip" not in slots:
+        if not slots:
+            raise Declined
+        return Entity((user, client_id, ABSENT))
+    ip = _slot(slots["ip"].value)
+    if len(slots) > 1 or (isinstance(ip, str) and not canonical_ip(ip)):
+        raise Declined
+    return Entity((ABSENT, ABSENT, ip))
+
+
+def _slot(node: Node) -> Slot:
+    fields = _fields(node, _SLOT)
+    if len(fields) != 1:
+        raise Declined
+    if "default" in fields:
+        if not _flag(fields["default"].value):
+            raise Declined
+        return DEFAULT
+    return checked_name(_text(fields["name"]))
+
+
+def checked_name(name: str) -> str:
+    """The name, if it is not empty and fits into a Kafka string.
+
+    Raises:
+        Declined: It is or does not.
+    """
+    longest = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
+    if not name or longest > MAX_NAME_BYTES:
+        raise Declined
+    return name
+
+
+def _limits(node: Node, *, on_ip: bool) -> tuple[Limits, Lines]:
+    fields = _fields(node, _LIMITS)
+    values: list[float | None] = [None, None, None, None, None]
+    lines = [0, 0, 0, 0, 0]
+    for name, entry in fields.items():
+        key = FIELDS[name]
+        if RULES[key].on_ip != on_ip or type(entry.value) is not Scalar:
+            raise Declined
+        values[COLUMN_OF[key]] = limit(key, entry.value.text, plain=entry.value.plain)
+        lines[COLUMN_OF[key]] = entry.key.line
+    if not fields:
+        raise Declined
+    one, two, three, four, five = values
+    first, second, third, fourth, fifth = lines
+    return (one, two, three, four, five), (first, second, third, fourth, fifth)
+
+
+def limit(key: Key, text: str, *, plain: bool) -> float:
+    """The value of a limit as it is written.
+
+    Raises:
+        Declined: It is no legal value of this key.
+    """
+    value = meaning(text) if plain else text
+    if type(value) is str:
+        if not RULES[key].whole or len(value) > quantity.MAX_LENGTH:
+            raise Declined
+    elif type(value) is not int and type(value) is not float:
+        raise Declined
+    try:
+        return rate(key, value)
+    except QuotaValueError:
+        raise Declined from None

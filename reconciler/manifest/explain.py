@@ -1,0 +1,257 @@
+"""Why a document was declined: every reason with its line and column. Loaded only when something is wrong.
+
+``jsonschema`` finds what the schema forbids; the static rules speak about the parts that the schema accepted.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from jsonschema import Draft202012Validator, validators
+
+from reconciler.errors import Problem
+from reconciler.manifest import schema, schema_names
+from reconciler.manifest.nodes import (
+    Block,
+    Node,
+    Path,
+    Scalar,
+    find,
+    key_place,
+    place,
+    to_json,
+    walk,
+)
+from reconciler.manifest.rules import STATIC_RULES, Json
+from reconciler.manifest.scalars import Ambiguous, is_text, meaning
+
+# jsonschema's classes; its stubs allow what its validators never give.
+_Validator: TypeAlias = Any
+_Error: TypeAlias = Any
+
+_MOST_SHOWN: Final = 80
+"""How much of a wrong value a message repeats."""
+
+
+@cache
+def _validator(kind: str) -> _Validator:
+    # A float that is whole, such as 5.0, is no integer here: the reader of a custom resource refuses it too.
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: type(value) is int
+    )
+    made = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call] # their stub
+    return made(schema.load(kind))
+
+
+def problems(kind: str, root: Node, path: str) -> list[Problem]:
+    """Everything that is wrong with a document of a known kind, sorted by place."""
+    document = to_json(root)
+    found: dict[tuple[int, int, str], None] = {}
+    refused: list[Path] = []
+    for error in _validator(kind).iter_errors(document):
+        at = tuple(error.absolute_path)
+        refused.append(at)
+        for where, message in _sentences(error, root, at):
+            found[(*where, message)] = None
+    for at, message in _broken_rules(kind, document, refused):
+        found[(*place(root, at), message)] = None
+    for at, message in _ambiguous_keys(root):
+        found[(*key_place(root, at), message)] = None
+    return [Problem(path, line, column, message) for line, column, message in sorted(found)]
+
+
+# ---- rules ----------------------------------------------------------------------------------
+
+
+def _broken_rules(kind: str, document: Json, refused: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    for rule in STATIC_RULES:
+        if rule.kind != kind or rule.broken is None:
+            continue
+        for at, value in _matching(document, rule.at, ()):
+            if any(where[: len(at)] == at for where in refused):
+                continue
+            message = rule.broken(value)
+            if message is not None:
+                yield at, f"{named(at)}: {message}"
+
+
+def _matching(value: Json, at: Sequence[str], done: Path) -> Iterator[tuple[Path, Json]]:
+    """Every value that a rule's path with ``*`` leads to."""
+    if not at:
+        yield done, value
+    elif at[0] == "*" and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _matching(item, at[1:], (*done, index))
+    elif isinstance(value, Mapping) and at[0] in value:
+        yield from _matching(value[at[0]], at[1:], (*done, at[0]))
+
+
+def _ambiguous_keys(root: Node) -> Iterator[tuple[Path, str]]:
+    """Keys of free maps (labels, properties) that some reader takes for something else than text."""
+    for at, node in walk(root):
+        if at[:1] == ("status",) or not isinstance(node, Block):
+            continue
+        for key, entry in node.entries.items():
+            if entry.key.plain and not is_text(key):
+                yield (*at, key), f"{named((*at, key))}: {quote_it(key)}"
+
+
+# ---- words ----------------------------------------------------------------------------------
+
+
+def named(path: Path) -> str:
+    """A path as people write it: ``spec.tenants[0].namespaces``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".") or "document"
+
+
+def quote_it(text: str) -> str:
+    """The sentence about a plain scalar that readers disagree on."""
+    return f"plain {text!r} is not text to every YAML reader; put it in quotes" if text else (
+        "an empty value is null, never the default; write a name in quotes or {default: true}"
+    )  # fmt: skip
+
+
+_ENTITY: Final = ("spec", "entity")
+_NULL_SLOT: Final = "null is never the default; write {name: ...} or {default: true}"
+
+_Sentences = Iterator[tuple[tuple[int, int], str]]
+
+
+def _sentences(error: _Error, root: Node, at: Path) -> _Sentences:
+    special = _WORDS.get(str(error.validator))
+    if special is not None:
+        yield from special(error, root, at)
+        return
+    value = error.instance
+    fixed = _SENTENCES.get(str(error.validator))
+    if fixed is None:
+        yield place(root, at), f"{named(at)}: {error.message[:200]}"
+        return
+    shown = repr(value.text if isinstance(value, Ambiguous) else value)
+    shown = shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "…"
+    yield place(root, at), f"{named(at)}: " + fixed.format(value=shown, bound=error.validator_value)
+
+
+_SENTENCES: Final[Mapping[str, str]] = {
+    "const": "must be {bound}, not {value}",
+    "minLength": "may not be empty",
+    "maxLength": "is longer than {bound} characters",
+    "minItems": "needs at least {bound} items",
+    "maxItems": "has more than {bound} items",
+    "minProperties": "needs at least {bound} fields",
+    "maxProperties": "has more than {bound} fields",
+    "minimum": "{value} is below the smallest value allowed, {bound}",
+    "maximum": "{value} is above the largest value allowed, {bound}",
+    "exclusiveMinimum": "{value} is not greater than {bound}; leave the field out for no limit",
+    "uniqueItems": "holds an item twice",
+}
+
+
+def _required(error: _Error, root: Node, at: Path) -> _Sentences:
+    missing = [name for name in error.validator_value if name not in error.instance]
+    for name in missing:
+        yield place(root, at), f"{named((*at, name))} is missing"
+
+
+def _unknown(error: _Error, root: Node, at: Path) -> _Sentences:
+    known = error.schema.get("properties", {})
+    for name in error.instance:
+        if name in known:
+            continue
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known) or 'none'}"
+        yield key_place(root, (*at, name)), f"{named((*at, name))}: unknown field; {hint}"
+
+
+_TYPE_NAMES: Final[Mapping[str, str]] = {
+    "string": "text",
+    "object": "a mapping",
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a decimal number without exponent",
+}
+
+
+def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
+    wanted = error.validator_value
+    kinds: list[str] = [wanted] if isinstance(wanted, str) else list(wanted)
+    node = find(root, at)
+    where = place(root, at)
+    if isinstance(node, Scalar) and node.plain and _can_be_quoted(kinds, node.text):
+        yield where, f"{named(at)}: {quote_it(node.text)}"
+        return
+    if isinstance(node, Scalar) and node.plain and meaning(node.text) is None:
+        yield where, f"{named(at)}: {_NULL_SLOT if at[:2] == _ENTITY else 'the value is missing'}"
+        return
+    expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds)
+    if kinds == ["integer", "string"]:
+        expected = "a whole number such as 20000000 or a quantity such as 10Mi"
+    got = _described(node)
+    yield where, f"{named(at)}: must be {expected}, not {got}"
+
+
+def _can_be_quoted(kinds: Sequence[str], text: str) -> bool:
+    """Whether the field takes text and the scalar is one that readers disagree on."""
+    return kinds == ["string"] and not is_text(text)
+
+
+def _described(node: Node | None) -> str:
+    match node:
+        case Block():
+            return "a mapping"
+        case Scalar(text, plain):
+            shown = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
+            if plain and isinstance(meaning(text), Ambiguous):
+                return f"{shown!r}, which readers take for different values"
+            return f"{shown if plain else repr(shown)}"
+        case _:
+            return "a list"
+
+
+def _enum(error: _Error, root: Node, at: Path) -> _Sentences:
+    if isinstance(error.instance, Ambiguous) or error.instance is None:
+        return
+    known = [
+        str(value).lower() if isinstance(value, bool) else str(value)
+        for value in error.validator_value
+    ]
+    if known == ["true"]:
+        words = "only true is allowed; leave the slot out if you do not mean the default"
+        yield place(root, at), f"{named(at)}: {words}"
+        return
+    if not isinstance(error.instance, str):
+        return
+    close = difflib.get_close_matches(error.instance, known, n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    shown = repr(error.instance[:_MOST_SHOWN])
+    yield place(root, at), f"{named(at)}: {shown} is none of {', '.join(known)}{hint}"
+
+
+_PATTERNS: Final[Mapping[str, str]] = {
+    schema_names.DNS_LABEL: "is no name of a namespace: small letters, digits and dashes",
+    schema_names.DNS_SUBDOMAIN: "is no name of a resource: small letters, digits, dashes and dots",
+}
+
+
+def _pattern(error: _Error, root: Node, at: Path) -> _Sentences:
+    shown = repr(str(error.instance)[:_MOST_SHOWN])
+    pattern = str(error.validator_value)
+    if "Ki|Mi" in pattern:
+        words = "is no quantity; write a whole number, or a number with Ki, Mi, Gi, Ti, Pi, Ei, k, M, G, T, P or E"
+    elif "ms|s|m|h" in pattern:
+        words = "is no duration; write for example 90s, 10m or 1h30m"
+    else:
+        words = _PATTERNS.get(pattern, f"does not match {pattern}")
+    yield place(root, at), f"{named(at)}: {shown} {words}"
+
+
+_WORDS: Final[Mapping[str, Callable[[Any, Node, Path], _Sentences]]] = {
+    "required": _required,
+    "additionalProperties": _unknown,
+    "type": _wrong_type,
+    "enum": _enum,
+    "pattern": _pattern,
+}

@@ -1,0 +1,189 @@
+"""Which files a path or glob means, and their texts from disk. Selecting is pure, so a git revision uses it too."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from reconciler.errors import Problem
+
+SUFFIXES: Final = (".yaml", ".yml")
+MAX_FILES: Final = 100_000
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+
+_GLOB: Final = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """The texts of a set of files.
+
+    Attributes:
+        files: ``(path, text)``, sorted by path, no path twice.
+        problems: Paths that match nothing and files that cannot be read.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selected:
+    """Names that a set of patterns picked.
+
+    Attributes:
+        names: Sorted, none twice.
+        unmatched: Patterns that picked nothing, in the order given.
+    """
+
+    names: tuple[str, ...]
+    unmatched: tuple[str, ...]
+
+
+def select(patterns: Sequence[str], names: Iterable[str]) -> Selected:
+    """What each pattern picks from a list of files, such as those of a revision.
+
+    Args:
+        patterns: A file, a folder (everything below that ends in .yaml or .yml) or a glob; relative, with ``/``.
+        names: Files, relative to the same place.
+    """
+    known = sorted(set(names))
+    picked: set[str] = set()
+    unmatched: list[str] = []
+    for pattern in patterns:
+        accepts = _matcher(_tidy(pattern))
+        hits = [name for name in known if accepts.fullmatch(name)]
+        picked.update(hits)
+        if not hits:
+            unmatched.append(pattern)
+    return Selected(names=tuple(sorted(picked)), unmatched=tuple(unmatched))
+
+
+def unmatched_problem(pattern: str, where: str = "") -> Problem:
+    """The problem of a path that matches no file; ``where`` is the project file, if one names the path."""
+    return Problem(where or pattern, 0, 0, f"path {pattern!r} matches no file")
+
+
+def read_paths(
+    paths: Sequence[str],
+    root: Path,
+    *,
+    exclude: Iterable[str] = (),
+    max_files: int = MAX_FILES,
+    max_file_bytes: int = MAX_FILE_BYTES,
+) -> Texts:
+    """The texts that paths and globs mean on disk.
+
+    Args:
+        paths: As for :func:`select`; absolute ones are taken as they are.
+        root: The folder that relative paths start from.
+        exclude: Paths to leave out, such as the project file itself.
+        max_files: More are refused.
+        max_file_bytes: A larger file is refused.
+    """
+    left_out = {_tidy(path) for path in exclude}
+    problems: list[Problem] = []
+    found: dict[str, Path] = {}
+    for pattern in paths:
+        hits = {name: file for name, file in _on_disk(pattern, root) if name not in left_out}
+        if not hits:
+            problems.append(unmatched_problem(pattern))
+        found |= hits
+    if len(found) > max_files:
+        words = (
+            f"{len(found)} files are more than the {max_files} that may be read (reading.maxFiles)"
+        )
+        return Texts(files=(), problems=(Problem(str(root), 0, 0, words),))
+    files: list[tuple[str, str]] = []
+    for name in sorted(found):
+        text = _text(found[name], name, max_file_bytes)
+        if isinstance(text, Problem):
+            problems.append(text)
+        else:
+            files.append((name, text))
+    return Texts(files=tuple(files), problems=tuple(problems))
+
+
+def _tidy(pattern: str) -> str:
+    return str(PurePosixPath(os.path.normpath(pattern.replace(os.sep, "/"))))
+
+
+@cache
+def _matcher(pattern: str) -> re.Pattern[str]:
+    """A glob as an expression over whole names; a name without wildcards is a file or a folder."""
+    if not _GLOB.search(pattern):
+        below = "" if pattern == "." else re.escape(pattern) + "/"
+        visible = r"(?:[^/.][^/]*/)*[^/.][^/]*\.ya?ml"
+        return re.compile(f"{re.escape(pattern)}|{below}{visible}")
+    parts: list[str] = []
+    at = 0
+    while at < len(pattern):
+        rest = pattern[at:]
+        if rest.startswith("**/"):
+            parts.append(r"(?:[^/.][^/]*/)*")
+            at += 3
+        elif rest == "**":
+            parts.append(r"(?:[^/.][^/]*/)*[^/.][^/]*")
+            at += 2
+        elif rest[0] == "*":
+            parts.append(r"(?!\.)[^/]*" if at == 0 or pattern[at - 1] == "/" else "[^/]*")
+            at += 1
+        elif rest[0] == "?":
+            parts.append("[^/]")
+            at += 1
+        elif (bracket := re.match(r"\[([!^]?)([^\]/]+)\]", rest)) is not None:
+            inside = bracket[2].replace("\\", r"\\").replace("[", r"\[")
+            parts.append(f"[{'^/' if bracket[1] else ''}{inside}]")
+            at += bracket.end()
+        else:
+            parts.append(re.escape(rest[0]))
+            at += 1
+    return re.compile("".join(parts))
+
+
+def _on_disk(pattern: str, root: Path) -> Iterator[tuple[str, Path]]:
+    """``(name, file)`` of everything that a pattern means; names are relative to the root where they can be."""
+    tidy = _tidy(pattern)
+    wild = _GLOB.search(tidy)
+    base = tidy if wild is None else tidy[: tidy.rfind("/", 0, wild.start()) + 1]
+    start = root / base
+    if wild is None and start.is_file():
+        yield tidy, start
+        return
+    if not start.is_dir():
+        return
+    accepts = _matcher(tidy)
+    for folder, folders, names in os.walk(start):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        above = Path(folder)
+        relative = above.relative_to(start).as_posix()
+        prefix = _joined(base, "" if relative == "." else relative)
+        for name in names:
+            shown = _joined(prefix, name)
+            if accepts.fullmatch(shown):
+                yield shown, above / name
+
+
+def _joined(folder: str, name: str) -> str:
+    if folder in {"", "."}:
+        return name
+    return f"{folder.rstrip('/')}/{name}" if name else folder.rstrip("/")
+
+
+def _text(file: Path, shown: str, most: int) -> str | Problem:
+    try:
+        size = file.stat().st_size
+        content = file.read_bytes() if size <= most else b""
+    except OSError as error:
+        return Problem(shown, 0, 0, f"cannot be read: {error.strerror or error}")
+    if size > most:
+        return Problem(shown, 0, 0, f"{size} bytes are more than the {most} that may be read")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
+        return Problem(shown, line, column, f"byte 0x{content[error.start]:02X} is not UTF-8")

@@ -1,0 +1,180 @@
+"""The schema of a ``kind: QuotaProject`` document, in the same structural words as ``crds/``. A table, no code.
+
+It is no custom resource: the operator has no files to look for. So it is written here and not in ``crds/``.
+"""
+
+from typing import Any, Final
+
+from reconciler.manifest.quantity import MANIFEST_PATTERN
+
+_DURATION: Final = r"^([0-9]{1,6}(ms|s|m|h))+$"
+
+_MANIFESTS: Final[dict[str, Any]] = {
+    "description": (
+        "Files, folders (read with everything below that ends in .yaml or .yml) and globs (** included), "
+        "relative to the project file. One that matches no file is an error."
+    ),
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 256,
+    "x-kubernetes-list-type": "set",
+    "items": {
+        "description": "A path or glob.",
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 1024,
+    },
+}
+_INVENTORY: Final[dict[str, Any]] = {
+    "description": "Where the records of what we own are kept; by default a file below .kquota.",
+    "type": "object",
+    "minProperties": 1,
+    "maxProperties": 1,
+    "properties": {
+        "file": {
+            "description": "A file, relative to the project file.",
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1024,
+        },
+        "gitRef": {
+            "description": "A git ref, such as refs/kquota/inventory.",
+            "type": "string",
+            "pattern": r"^refs/[^\s~^:?*\[\\]+$",
+            "maxLength": 1024,
+        },
+    },
+}
+_AUDIT: Final[dict[str, Any]] = {
+    "description": "Where every apply is recorded, as JSON lines; relative to the project file.",
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 1024,
+}
+
+
+def _side(words: str, *, whole: bool) -> dict[str, Any]:
+    if whole:
+        return {
+            "description": words,
+            "x-kubernetes-int-or-string": True,
+            "pattern": MANIFEST_PATTERN,
+            "maxLength": 64,
+        }
+    return {"description": words, "type": "number", "minimum": 0}
+
+
+def _bound(field: str, *, whole: bool) -> dict[str, Any]:
+    return {
+        "description": f"Bounds of {field}.",
+        "type": "object",
+        "minProperties": 1,
+        "properties": {
+            "min": _side("Smallest value allowed.", whole=whole),
+            "max": _side("Largest value allowed.", whole=whole),
+        },
+    }
+
+
+PROJECT: Final[dict[str, Any]] = {
+    "description": "A project: which manifests belong to which cluster, and where records are kept.",
+    "type": "object",
+    "properties": {
+        "manifests": _MANIFESTS,
+        "inventory": _INVENTORY,
+        "auditLog": _AUDIT,
+        "clusters": {
+            "description": "What differs for single clusters.",
+            "type": "array",
+            "maxItems": 64,
+            "items": {
+                "description": "One cluster.",
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {
+                        "description": "Name of a QuotaCluster in this file.",
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 253,
+                    },
+                    "manifests": _MANIFESTS,
+                    "inventory": _INVENTORY,
+                    "auditLog": _AUDIT,
+                },
+            },
+        },
+        "limits": {
+            "description": "Smallest and largest values that any manifest of this project may declare.",
+            "type": "object",
+            "minProperties": 1,
+            "properties": {
+                "producerByteRate": _bound("producerByteRate", whole=True),
+                "consumerByteRate": _bound("consumerByteRate", whole=True),
+                "requestPercentage": _bound("requestPercentage", whole=False),
+                "controllerMutationRate": _bound("controllerMutationRate", whole=False),
+                "connectionCreationRate": _bound("connectionCreationRate", whole=True),
+            },
+        },
+        "reading": {
+            "description": "How much is read before it is refused.",
+            "type": "object",
+            "properties": {
+                "maxFiles": {
+                    "description": "Most files; 100000 if unset.",
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 10_000_000,
+                },
+                "maxFileBytes": {
+                    "description": "Largest file; 64 MiB if unset.",
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 1_073_741_824,
+                },
+            },
+        },
+        "simulate": {
+            "description": "The what-if policy: when a simulation against recorded usage fails.",
+            "type": "object",
+            "properties": {
+                "failOn": {
+                    "description": "Any of these fails the check.",
+                    "type": "object",
+                    "minProperties": 1,
+                    "properties": {
+                        "newThrottledPerDay": {
+                            "description": "More newly throttled time per client and day than this.",
+                            "type": "string",
+                            "pattern": _DURATION,
+                            "maxLength": 32,
+                        },
+                        "maxDelay": {
+                            "description": "A longer delay of one request than this.",
+                            "type": "string",
+                            "pattern": _DURATION,
+                            "maxLength": 32,
+                        },
+                    },
+                },
+                "tiers": {
+                    "description": "Share of the time that clients of a tier may be throttled.",
+                    "type": "object",
+                    "maxProperties": 64,
+                    "additionalProperties": {
+                        "description": "Share, 0 to 1.",
+                        "type": "number",
+                        "minimum": 0,
+                        "maximum": 1,
+                    },
+                },
+                "elastic": {
+                    "description": "What is done about clients that send less once they are throttled.",
+                    "type": "string",
+                    "enum": ["Report", "Ignore"],
+                },
+            },
+        },
+    },
+}
+"""``spec`` of a QuotaProject."""

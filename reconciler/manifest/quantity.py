@@ -1,0 +1,129 @@
+"""Kubernetes quantities, exactly: text to number and number to the text that people write.
+
+The grammar is that of apimachinery's resource.ParseQuantity: digits with an optional point, then a binary suffix
+(Ki to Ei), a decimal one (n, u, m, k to E) or an exponent. Nothing is rounded here; Kubernetes itself rounds up
+below 1e-9 and cuts off at 2^63-1, so manifests accept only the part of the grammar where it does neither
+(:data:`MANIFEST_PATTERN`).
+"""
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.keys import LONG_MAX
+
+BINARY: Final[dict[str, int]] = {
+    suffix: 1024**power for power, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)
+}
+DECIMAL: Final[dict[str, Fraction]] = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "": Fraction(1),
+    "k": Fraction(10**3),
+    "M": Fraction(10**6),
+    "G": Fraction(10**9),
+    "T": Fraction(10**12),
+    "P": Fraction(10**15),
+    "E": Fraction(10**18),
+}
+_FACTORS: Final[dict[str, Fraction]] = DECIMAL | {
+    suffix: Fraction(factor) for suffix, factor in BINARY.items()
+}
+
+MAX_LENGTH: Final = 64
+_GRAMMAR: Final = re.compile(
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
+)
+
+MANIFEST_PATTERN: Final = (
+    r"^(0|[1-9][0-9]{0,18})(\.[0-9]{1,6})?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E|[eE][0-9]{1,2})?$"
+)
+"""The quantities that a manifest may hold: no sign, no leading zeros, no ``n`` and ``u``, so that every part of
+Kubernetes reads the same number as we do."""
+
+_MANIFEST: Final = re.compile(MANIFEST_PATTERN[:-1] + r"\Z")
+
+
+def parse(text: str) -> Fraction:
+    """The exact value of a quantity.
+
+    Raises:
+        QuotaValueError: The text is no quantity.
+    """
+    found = _GRAMMAR.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    if found is None:
+        raise QuotaValueError(
+            f"{text[:MAX_LENGTH]!r} is no quantity; write a whole number, or a number with "
+            "Ki, Mi, Gi, Ti, Pi, Ei, m, k, M, G, T, P or E"
+        )
+    digits, suffix, exponent = found.groups()
+    power = int(exponent or "0")
+    scale = Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)
+    return Fraction(digits) * _FACTORS[suffix or ""] * scale
+
+
+def whole(text: str) -> int:
+    """The value of a quantity that is a whole number.
+
+    Raises:
+        QuotaValueError: The text is no quantity, or a fraction is left.
+    """
+    exact = parse(text)
+    if exact.denominator != 1:
+        raise QuotaValueError(f"{text} is {decimal_text(exact)}, and that is no whole number")
+    return exact.numerator
+
+
+def manifest_whole(text: str) -> int:
+    """The whole number that a manifest's quantity means.
+
+    Raises:
+        QuotaValueError: Outside :data:`MANIFEST_PATTERN`, a fraction, or at least 2^63-1 without being
+            written so: Kubernetes cuts every larger quantity off at that number without a word.
+    """
+    if len(text) > MAX_LENGTH or _MANIFEST.match(text) is None:
+        parse(text)
+        raise QuotaValueError(
+            f"{text!r} is a quantity that not every reader takes alike; write it without a sign, leading "
+            "zeros, n, u, negative exponents or more than six decimals"
+        )
+    value = whole(text)
+    if value >= LONG_MAX and text != str(LONG_MAX):
+        raise QuotaValueError(
+            f"{text} is at or above the broker's maximum; write {LONG_MAX} if you mean that"
+        )
+    return value
+
+
+def decimal_text(exact: Fraction) -> str:
+    """An exact decimal, as short as it can be, or the fraction where there is none."""
+    denominator, places = exact.denominator, 0
+    while exact.denominator > 1 and 10**places % denominator and places <= MAX_LENGTH:
+        places += 1
+    if 10**places % denominator:
+        return str(exact)
+    sign, digits = ("-" if exact < 0 else ""), str(abs(exact.numerator) * 10**places // denominator)
+    if places == 0:
+        return sign + digits
+    digits = digits.rjust(places + 1, "0")
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"
+
+
+def spell(value: int) -> str:
+    """The shortest text that reads as this whole number: ``10Mi`` for 10485760, ``2M``, or the digits.
+
+    Binary suffixes win where they divide the number; decimal ones need three zeros more, because
+    ``20000000`` is what people type and ``20M`` is what they mean. Always in :data:`MANIFEST_PATTERN`.
+    """
+    if value <= 0 or value == LONG_MAX:
+        return str(value)
+    for suffix, factor in reversed(BINARY.items()):
+        if value % factor == 0:
+            return f"{value // factor}{suffix}"
+    for suffix in ("E", "P", "T", "G", "M"):
+        factor = DECIMAL[suffix].numerator
+        if value % factor == 0:
+            return f"{value // factor}{suffix}"
+    return str(value)

@@ -1,0 +1,281 @@
+"""The static rules of our documents that a JSON Schema cannot say: one table, each rule in CEL and in Python.
+
+``cel`` is the text that stands in ``crds/`` (a test compares), so the API server enforces the same table.
+``broken`` is its twin: ``None`` for a value that is in order, else the sentence for people, with numbers.
+Both see a value only after its schema accepted it. A rule without CEL is one that JSON has already lost:
+Kubernetes turns 9007199254740993 into a float64 before any rule runs.
+"""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from reconciler.errors import QuotaValueError
+from reconciler.manifest import quantity
+from reconciler.quota.entity import MAX_NAME_BYTES
+from reconciler.quota.keys import FIELDS, LONG_MAX, RULES, Key, check_value
+
+# A document as JSON that its schema has accepted: the shapes below are facts here, not hopes.
+Json: TypeAlias = Any
+Broken: TypeAlias = Callable[[Json], str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticRule:
+    """One rule.
+
+    Attributes:
+        id: Stable name, for tests and documentation.
+        kind: Kind of the document.
+        at: Where its value stands; ``*`` stands for every item of a list.
+        cel: The rule as the API server evaluates it; "" where CEL cannot see what is wrong.
+        message: What the API server answers.
+        broken: The twin. ``None`` for transition rules, which compare two versions of a resource.
+    """
+
+    id: str
+    kind: str
+    at: tuple[str, ...]
+    cel: str
+    message: str
+    broken: Broken | None
+
+
+def canonical_ip(text: str) -> bool:
+    """Whether a text is an IP literal in the one spelling that we allow (RFC 5952), without zone.
+
+    An IPv4-mapped IPv6 address is refused: Java reads it as the IPv4 address, so it would be a second entity
+    for the same connections (java.net.InetAddress.getByName; the same holds for Kubernetes' CEL library).
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.scope_id):
+        return False
+    return str(address) == text
+
+
+def _ip_broken(slot: Json) -> str | None:
+    name = slot.get("name")
+    if name is None or canonical_ip(name):
+        return None
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return f"{name!r} is no IP address; only literal addresses are allowed, no host names or networks"
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    if mapped:
+        return f"{name!r} is an IPv4 address in IPv6 clothes; write {mapped}"
+    if "%" in name:
+        return f"{name!r} has a zone; brokers see addresses without one"
+    return f"{name!r} is not the canonical spelling; write {address}"
+
+
+def _name_too_long(slot: Json) -> str | None:
+    length = len(slot.get("name", "").encode("utf-8", "surrogatepass"))
+    if length <= MAX_NAME_BYTES:
+        return None
+    return f"a name of {length} bytes does not fit into a Kafka string of {MAX_NAME_BYTES}"
+
+
+def exactly_one(one: str, other: str) -> Broken:
+    """A rule: one of two fields is there, and not both."""
+
+    def broken(value: Json) -> str | None:
+        if (one in value) != (other in value):
+            return None
+        return f"{'only one of' if one in value else 'needs'} {one} {'and' if one in value else 'or'} {other}"
+
+    return broken
+
+
+def _shape_broken(entity: Json) -> str | None:
+    if "ip" in entity:
+        others = [slot for slot in ("user", "clientId") if slot in entity]
+        return f"ip stands alone; take {' and '.join(others)} away" if others else None
+    return None if entity else "needs a user, a clientId or both, or an ip alone"
+
+
+def _carrier_broken(spec: Json) -> str | None:
+    on_ip = "ip" in spec["entity"]
+    wrong = [field for field in spec["limits"] if RULES[FIELDS[field]].on_ip != on_ip]
+    if not wrong:
+        return None
+    if on_ip:
+        return f"an ip carries connectionCreationRate alone, not {', '.join(wrong)}"
+    return "connectionCreationRate is for an ip, not for user or clientId"
+
+
+def rate(key: Key, value: Json) -> float:
+    """The float64 that a limit in a manifest means.
+
+    Args:
+        key: Whose limit.
+        value: ``str`` for a quantity, else the number that the document holds.
+
+    Raises:
+        QuotaValueError: What is wrong, with what to write instead where that is known.
+    """
+    rule = RULES[key]
+    if not rule.whole:
+        return check_value(key, value)
+    if isinstance(value, float):
+        raise QuotaValueError(f"{rule.field} must be a whole number without a point, or a quantity")
+    number = quantity.manifest_whole(value) if isinstance(value, str) else value
+    if number > LONG_MAX:
+        raise QuotaValueError(f"{rule.field} is above the broker's maximum of {LONG_MAX}")
+    return check_value(key, number)
+
+
+def _rate_broken(key: Key) -> Broken:
+    def broken(value: Json) -> str | None:
+        try:
+            rate(key, value)
+        except QuotaValueError as error:
+            return error.message
+        return None
+
+    return broken
+
+
+def _bound_broken(bound: Json) -> str | None:
+    def side(name: str) -> Json:
+        value = bound[name]
+        return quantity.parse(value) if isinstance(value, str) else value
+
+    if "min" not in bound or "max" not in bound or side("min") <= side("max"):
+        return None
+    return f"min {bound['min']} is above max {bound['max']}"
+
+
+def _sync_broken(spec: Json) -> str | None:
+    if spec.get("policy") == "Sync" and "expectedClusterId" not in spec:
+        return "policy Sync needs expectedClusterId, so that it can never clear the wrong cluster"
+    return None
+
+
+def _exclusive_broken(spec: Json) -> str | None:
+    if not spec.get("exclusive") or (spec.get("policy") == "Sync" and spec.get("scope")):
+        return None
+    return "exclusive needs policy Sync and a scope that is not empty"
+
+
+def _confirm_broken(spec: Json) -> str | None:
+    confirmed, expected = spec.get("confirmSync"), spec.get("expectedClusterId")
+    if None in (confirmed, expected) or confirmed == expected:
+        return None
+    return f"confirmSync {confirmed!r} is not the expectedClusterId {expected!r}"
+
+
+def _pattern_empty(pattern: Json) -> str | None:
+    if any(part in pattern for part in ("forms", "user", "clientId", "ip")):
+        return None
+    return "at least one of forms, user, clientId and ip is needed"
+
+
+def _pattern_ip(pattern: Json) -> str | None:
+    if "ip" not in pattern or not ("user" in pattern or "clientId" in pattern):
+        return None
+    return "ip stands alone, because no entity has an ip beside a user or a clientId"
+
+
+_LONG: Final = (
+    "type(self) == int ? self > 0 && (self == 9223372036854775807 || (self <= 9223372036854774784 && "
+    "int(double(self)) == self)) : isQuantity(string(self)) && quantity(string(self)).isInteger() && "
+    "quantity(string(self)).asInteger() > 0 && (string(self) == '9223372036854775807' || "
+    "(quantity(string(self)).asInteger() <= 9223372036854774784 && "
+    "int(double(quantity(string(self)).asInteger())) == quantity(string(self)).asInteger()))"
+)
+_INT: Final = (
+    "type(self) == int ? self > 0 && (self <= 2147483647) : isQuantity(string(self)) && "
+    "quantity(string(self)).isInteger() && quantity(string(self)).asInteger() > 0 && "
+    "(quantity(string(self)).asInteger() <= 2147483647)"
+)
+_CARRIER: Final = (
+    "has(self.entity.ip) ? !has(self.limits.producerByteRate) && !has(self.limits.consumerByteRate) && "
+    "!has(self.limits.requestPercentage) && !has(self.limits.controllerMutationRate) : "
+    "!has(self.limits.connectionCreationRate)"
+)
+_RATES: Final[Mapping[Key, tuple[str, str]]] = {
+    Key.PRODUCER_BYTE_RATE: (
+        _LONG,
+        "must be a whole number from 1 to 9223372036854775807 that float64 holds exactly",
+    ),
+    Key.CONSUMER_BYTE_RATE: (
+        _LONG,
+        "must be a whole number from 1 to 9223372036854775807 that float64 holds exactly",
+    ),
+    Key.REQUEST_PERCENTAGE: ("", "must be a number that float64 holds"),
+    Key.CONTROLLER_MUTATION_RATE: ("", "must be a number that float64 holds"),
+    Key.CONNECTION_CREATION_RATE: (_INT, "must be a whole number from 1 to 2147483647"),
+}
+_PATTERNS: Final = (("scope", "*"), ("ignore", "*"), ("tenants", "*", "entities", "*"))
+_BOUNDS: Final = (("guards", "bounds"), ("tenants", "*", "bounds"))
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """Where a group of rules stands; ``rule`` makes one of them."""
+
+    kind: str
+    at: tuple[str, ...]
+
+    def rule(self, name: str, cel: str, message: str, broken: Broken | None) -> StaticRule:
+        return StaticRule(
+            id=name, kind=self.kind, at=("spec", *self.at), cel=cel, message=message, broken=broken
+        )
+
+
+_QUOTA: Final = "ClientQuota"
+_CLUSTER: Final = "QuotaCluster"
+_ONE_OF: Final = "exactly one of name and default is needed"
+
+STATIC_RULES: Final[tuple[StaticRule, ...]] = (
+    _At(_QUOTA, ()).rule("limits-carrier", _CARRIER,
+          "an ip carries connectionCreationRate alone; user and clientId carry the other four", _carrier_broken),
+    _At(_QUOTA, ("clusterRef",)).rule("cluster-immutable", "self == oldSelf",
+          "clusterRef cannot be changed; create another ClientQuota", None),
+    _At(_QUOTA, ("entity",)).rule("entity-shape",
+          "has(self.ip) ? !has(self.user) && !has(self.clientId) : has(self.user) || has(self.clientId)",
+          "needs a user, a clientId or both, or an ip alone", _shape_broken),
+    _At(_QUOTA, ("entity",)).rule("entity-immutable", "self == oldSelf",
+          "entity cannot be changed; create another ClientQuota", None),
+    *(_At(_QUOTA, ("entity", slot)).rule(f"{slot}-one-of", "has(self.name) != has(self.default)", _ONE_OF,
+            exactly_one("name", "default")) for slot in ("user", "clientId", "ip")),
+    *(_At(_QUOTA, ("entity", slot)).rule(f"{slot}-length", "!has(self.name) || size(bytes(self.name)) <= 32767",
+            "a name of more than 32767 bytes does not fit into a Kafka string", _name_too_long)
+      for slot in ("user", "clientId")),
+    _At(_QUOTA, ("entity", "ip")).rule("ip-canonical",
+          "!has(self.name) || (isIP(self.name) && ip.isCanonical(self.name))",
+          "must be a literal IP address in canonical form (RFC 5952 for IPv6)", _ip_broken),
+    *(_At(_QUOTA, ("limits", RULES[key].field)).rule(f"rate-{RULES[key].field}", cel, message, _rate_broken(key))
+      for key, (cel, message) in _RATES.items()),
+    _At(_CLUSTER, ()).rule("sync-cluster-id", "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
+          "policy Sync needs expectedClusterId", _sync_broken),
+    _At(_CLUSTER, ()).rule("exclusive-scope",
+          "!has(self.exclusive) || !self.exclusive || (has(self.policy) && self.policy == 'Sync' && "
+          "has(self.scope) && size(self.scope) > 0)",
+          "exclusive needs policy Sync and a scope", _exclusive_broken),
+    _At(_CLUSTER, ()).rule("confirm-sync",
+          "!has(self.confirmSync) || !has(self.expectedClusterId) || self.confirmSync == self.expectedClusterId",
+          "confirmSync is not the expectedClusterId", _confirm_broken),
+    *(rule for at in _PATTERNS for rule in (
+        _At(_CLUSTER, at).rule(f"{at[0]}-pattern",
+              "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
+              "at least one of forms, user, clientId and ip is needed", _pattern_empty),
+        _At(_CLUSTER, at).rule(f"{at[0]}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
+              "ip stands alone", _pattern_ip),
+        *(_At(_CLUSTER, (*at, slot)).rule(f"{at[0]}-{slot}-match", "has(self.exact) != has(self.prefix)",
+                "exactly one of exact and prefix is needed", exactly_one("exact", "prefix"))
+          for slot in ("user", "clientId", "ip")),
+    )),
+    *(_At(_CLUSTER, (*at, rule.field)).rule(f"{at[0]}-bound-{rule.field}",
+            "!has(self.min) || !has(self.max) || " + (
+                "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"
+                if rule.whole else "self.min <= self.max"),
+            "min is above max", _bound_broken)
+      for at in _BOUNDS for rule in RULES.values()),
+)  # fmt: skip
+"""Every rule, in the order of the fields."""

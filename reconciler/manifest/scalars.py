@@ -1,0 +1,74 @@
+"""What a plain YAML scalar means, and which ones readers disagree on. Pure text rules; no parser here.
+
+Four readers matter: YAML 1.1 as PyYAML and SnakeYAML read it, the full YAML 1.1 type repository, the YAML 1.2
+core schema, and kubectl's (sigs.k8s.io/yaml on go-yaml v2, which drops underscores before it tries a number
+and lets Go guess the base). A plain scalar is a string here only if all four say so; it is a number, a truth
+value or null only in the one spelling on which all four agree. Everything else is :class:`Ambiguous`.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+WORDS: Final = frozenset(
+    spelling
+    for word in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
+    for spelling in (word, word.capitalize(), word.upper())
+) | {"", "~", "=", "<<"}
+"""Plain scalars that some reader takes for a truth value, null, a merge or a default key."""
+
+# Tried after underscores are dropped, as go-yaml does; wider than any one reader on purpose.
+_NUMBER: Final = re.compile(
+    r"""[-+]?(?: 0[xX][0-9a-fA-F]*            # 0x1F
+             | 0[oObB][0-9]*                  # 0o17, 0b101
+             | [0-9]+ (?:\.[0-9]*)? (?:[eE][-+]?[0-9]*)?   # 123, 017, 1., 1.5, 1e7
+             | \.[0-9]+ (?:[eE][-+]?[0-9]+)?  # .5
+             | [0-9]+ (?::[0-9]{1,2})+ (?:\.[0-9]*)?       # 12:30, in base 60
+             | \.(?:inf|Inf|INF)
+        )
+      | \.(?:nan|NaN|NAN)
+      | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2} (?:[Tt\ \t].*)?     # 2024-01-01
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_MAY_BE_NUMBER: Final = frozenset("0123456789+-._")
+
+MAX_DIGITS: Final = 400
+"""More digits than any float64 has before its point; longer ones are not even converted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """A plain scalar that readers take for different values; no field accepts it."""
+
+    text: str
+
+
+Plain: TypeAlias = str | int | float | bool | Ambiguous | None
+"""What a plain scalar can mean."""
+
+
+def is_text(plain: str) -> bool:
+    """Whether every reader takes this plain scalar for the same string."""
+    if plain in WORDS:
+        return False
+    return plain[0] not in _MAY_BE_NUMBER or _NUMBER.fullmatch(plain.replace("_", "")) is None
+
+
+def meaning(plain: str) -> Plain:
+    """The one value that every reader sees, or :class:`Ambiguous`."""
+    if is_text(plain):
+        return plain
+    if plain in _NULLS:
+        return None
+    if plain in {"true", "false"}:
+        return plain == "true"
+    if len(plain) <= MAX_DIGITS and plain != "-0":
+        if _INTEGER.fullmatch(plain):
+            return int(plain)
+        if _DECIMAL.fullmatch(plain):
+            return float(plain)
+    return Ambiguous(plain)

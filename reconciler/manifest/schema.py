@@ -1,0 +1,265 @@
+"""File schemas and the manifest reference, generated from ``crds/``: ``python -m reconciler.manifest.schema --write``.
+
+One definition serves both worlds: the CRDs say what a resource may hold, and the JSON Schemas (2020-12, closed
+objects) say the same of a file. What differs is listed here: metadata is spelled out, what the API server
+writes is allowed and ignored, status is ignored, and the project file gets a kind of its own.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+from reconciler.manifest import schema_docs
+from reconciler.manifest.project_schema import PROJECT
+from reconciler.manifest.schema_names import (
+    API_VERSION,
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    GROUP,
+    SERVER_FIELDS,
+)
+
+Schema: TypeAlias = dict[str, Any]
+_Json: TypeAlias = Any
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+LOCATION: Final = f"https://{GROUP}/schemas/v1alpha1"
+
+CRDS: Final = {
+    "ClientQuota": "kafka-quotas.io_clientquotas.yaml",
+    "QuotaCluster": "kafka-quotas.io_quotaclusters.yaml",
+}
+FILES: Final = {
+    "ClientQuota": "clientquota.json",
+    "QuotaCluster": "quotacluster.json",
+    "manifest": "manifest.json",
+    "QuotaProject": "quotaproject.json",
+    "kquota": "kquota.json",
+}
+"""Name of each schema -> file in ``reconciler/manifest/schemas``. ``manifest`` and ``kquota`` are what editors use."""
+
+
+def _texts(description: str, *, most: int, longest: int) -> Schema:
+    return {
+        "description": description,
+        "type": "object",
+        "maxProperties": most,
+        "additionalProperties": {"type": "string", "maxLength": longest},
+    }
+
+
+def _metadata(*, namespaced: bool) -> Schema:
+    named: Schema = {
+        "name": {
+            "description": "Name of the resource.",
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 253,
+            "pattern": DNS_SUBDOMAIN,
+        },
+    }
+    if namespaced:
+        named["namespace"] = {
+            "description": "Namespace of the resource; default if unset.",
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 63,
+            "pattern": DNS_LABEL,
+        }
+    return {
+        "description": "Who the document is. Its name ties limits in Kafka to it.",
+        "type": "object",
+        "required": ["name"],
+        "additionalProperties": False,
+        "properties": named
+        | {
+            "labels": _texts("Labels.", most=64, longest=63),
+            "annotations": _texts("Annotations; not read.", most=256, longest=262_144),
+        }
+        | {
+            field: {"description": "Written by the API server; ignored."} for field in SERVER_FIELDS
+        },
+    }
+
+
+def closed(node: Schema) -> Schema:
+    """A structural schema of Kubernetes as JSON Schema 2020-12 that refuses unknown fields."""
+    made: Schema = {}
+    for word, value in node.items():
+        made |= _TRANSLATED.get(word, _kept)(word, value, node)
+    if made.get("type") == "object" and "additionalProperties" not in made:
+        made["additionalProperties"] = False
+    return made
+
+
+def _kept(word: str, value: _Json, _: Schema) -> Schema:
+    return {} if word.startswith("x-kubernetes-") else {word: value}
+
+
+def _dropped(_word: str, _value: _Json, _: Schema) -> Schema:
+    return {}
+
+
+def _below(word: str, value: _Json, _: Schema) -> Schema:
+    return {word: closed(value)}
+
+
+# anyOf is only ever "integer or string"; format is int64 or date-time, and a static rule reads the latter.
+_TRANSLATED: Final[Mapping[str, Callable[[str, _Json, Schema], Schema]]] = {
+    "properties": lambda word, value, _: {word: {name: closed(one) for name, one in value.items()}},
+    "items": _below,
+    "additionalProperties": _below,
+    "minimum": lambda word, value, node: {} if node.get("exclusiveMinimum") else {word: value},
+    "exclusiveMinimum": lambda word, _, node: {word: node["minimum"]},
+    "x-kubernetes-int-or-string": lambda *_: {"type": ["integer", "string"]},
+    "x-kubernetes-list-type": lambda _, value, __: {"uniqueItems": True} if value == "set" else {},
+    "anyOf": _dropped,
+    "format": _dropped,
+}
+
+
+def of_crd(crd: Schema) -> Schema:
+    """The file schema of a custom resource."""
+    kind = crd["spec"]["names"]["kind"]
+    root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return {
+        "$schema": DIALECT,
+        "$id": f"{LOCATION}/{FILES[kind]}",
+        "title": kind,
+        "description": root["description"],
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "additionalProperties": False,
+        "properties": {
+            "apiVersion": {"description": "Always this.", "const": API_VERSION},
+            "kind": {"description": "Always this.", "const": kind},
+            "metadata": _metadata(namespaced=crd["spec"]["scope"] == "Namespaced"),
+            "spec": closed(root["properties"]["spec"]),
+            "status": {"description": "Written by the operator; ignored in files."},
+        },
+    }
+
+
+def _project() -> Schema:
+    return {
+        "$schema": DIALECT,
+        "$id": f"{LOCATION}/{FILES['QuotaProject']}",
+        "title": "QuotaProject",
+        "description": PROJECT["description"],
+        "type": "object",
+        "required": ["apiVersion", "kind", "spec"],
+        "additionalProperties": False,
+        "properties": {
+            "apiVersion": {"description": "Always this.", "const": API_VERSION},
+            "kind": {"description": "Always this.", "const": "QuotaProject"},
+            "metadata": _metadata(namespaced=False) | {"required": []},
+            "spec": closed(PROJECT),
+        },
+    }
+
+
+def _any_of(name: str, title: str, description: str, *kinds: str) -> Schema:
+    """What one document of a file may be; for editors, which check document by document."""
+    return {
+        "$schema": DIALECT,
+        "$id": f"{LOCATION}/{FILES[name]}",
+        "title": title,
+        "description": description,
+        "oneOf": [{"$ref": FILES[kind]} for kind in kinds],
+    }
+
+
+def generate(crds: Path) -> dict[str, str]:
+    """Every generated file by its path from the root of the project."""
+    resources_by_kind: dict[str, Schema] = {
+        kind: yaml.load((crds / file).read_text(encoding="utf-8"), yaml.CSafeLoader)
+        for kind, file in CRDS.items()
+    }
+    schemas: dict[str, Schema] = {kind: of_crd(crd) for kind, crd in resources_by_kind.items()} | {
+        "QuotaProject": _project(),
+        "kquota": _any_of(
+            "kquota",
+            "kquota.yaml",
+            "One document of a project file.",
+            "QuotaProject",
+            "QuotaCluster",
+        ),
+    }
+    quotas = schemas["ClientQuota"]
+    schemas["manifest"] = _any_of(
+        "manifest", "Manifest", "One document of a manifest file.", "ClientQuota"
+    )
+    schemas["manifest"]["oneOf"].append(
+        {
+            "type": "object",
+            "required": ["apiVersion", "kind", "items"],
+            "additionalProperties": False,
+            "properties": {
+                "apiVersion": {"enum": ["v1", API_VERSION]},
+                "kind": {"enum": ["List", "ClientQuotaList"]},
+                "metadata": {"type": "object"},
+                "items": {"type": "array", "items": {"$ref": FILES["ClientQuota"]}},
+            },
+        }
+    )
+    made = {
+        f"reconciler/manifest/schemas/{FILES[name]}": json.dumps(
+            schema, indent=1, ensure_ascii=False
+        )
+        + "\n"
+        for name, schema in schemas.items()
+    }
+    made["docs/manifest-reference.md"] = schema_docs.reference(
+        quotas, schemas["QuotaCluster"], schemas["QuotaProject"]
+    )
+    return made
+
+
+def load(name: str) -> Schema:
+    """A generated schema from the installed package."""
+    file = resources.files("reconciler.manifest") / "schemas" / FILES[name]
+    schema: Schema = json.loads(file.read_text(encoding="utf-8"))
+    return schema
+
+
+def stale(root: Path) -> list[str]:
+    """Generated files under a checkout that are missing or not what ``crds/`` gives."""
+    return [
+        name
+        for name, text in generate(root / "crds").items()
+        if not (root / name).is_file() or (root / name).read_text(encoding="utf-8") != text
+    ]
+
+
+def _write(root: Path) -> int:
+    for name, text in generate(root / "crds").items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+def _check(root: Path) -> int:
+    wrong = stale(root)
+    for name in wrong:
+        sys.stderr.write(f"{name} is not what crds/ gives; run make generate\n")
+    return 1 if wrong else 0
+
+
+_MODES: Final[dict[str, Callable[[Path], int]]] = {"--write": _write, "--check": _check}
+
+
+def main(arguments: list[str]) -> int:
+    """``--write`` or ``--check`` the generated files of the checkout that this module stands in."""
+    if len(arguments) != 1 or arguments[0] not in _MODES:
+        sys.stderr.write("usage: python -m reconciler.manifest.schema --write|--check\n")
+        return 1
+    return _MODES[arguments[0]](Path(__file__).resolve().parents[2])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""``docs/manifest-reference.md`` from the file schemas: one table per object. Pure text; knows no files."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_HEAD: Final = """\
+<!-- Generated from crds/ by `make generate`; edit the descriptions there. -->
+# Manifest reference
+
+Every field of the documents that `kquota` reads. The same definitions are the custom resources' (`crds/`).
+Unknown fields are errors, with file, line and column.
+
+Let your editor check while you type, by a first line such as
+
+```yaml
+# yaml-language-server: $schema=<checkout>/reconciler/manifest/schemas/manifest.json
+```
+
+and `kquota.json` for the project file.
+
+## Writing YAML that every reader takes alike
+
+- Names are quoted unless they are plain text to YAML 1.1, YAML 1.2 and `kubectl` alike. `y`, `on`, `1e7`, `0o17`, `12:30`,
+  `2024-01-01`, `123`, `~` and the like are refused without quotes.
+- Rates are whole numbers (`20000000`) or quantities (`10Mi`, `20M`); `requestPercentage` and `controllerMutationRate` are
+  decimals (`50.5`). No exponents without quotes, no underscores, no leading zeros or signs.
+- The default is `{default: true}`. An empty value is an error, never the default. The name `<default>` is just a name.
+- Duplicate keys, tags, merge keys and directives are refused. Anchors are read as long as their aliases stay small.
+- Files may hold many documents, `kind: List` and `kind: ClientQuotaList`; the output of `kubectl get ckq -o yaml` is a manifest.
+- `9223372036854775807` means 2^63, the broker's maximum; other whole numbers must be ones that float64 holds exactly.
+
+```yaml
+apiVersion: kafka-quotas.io/v1alpha1
+kind: ClientQuota
+metadata:
+  name: alice-checkout
+  namespace: payments
+spec:
+  clusterRef: {name: demo}
+  entity:
+    user: {name: alice}
+    clientId: {default: true}
+  limits:
+    producerByteRate: 10Mi
+    requestPercentage: 50.5
+```
+"""
+
+
+def reference(*schemas: Mapping[str, Any]) -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for schema in schemas:
+        parts.append(f"\n## {schema['title']}\n\n{schema['description']}\n")
+        parts.extend(_tables(schema, ""))
+    return "".join(parts)
+
+
+def _tables(schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    """A table of this object's fields, then those of the objects below it."""
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    if not properties:
+        return
+    required = schema.get("required", ())
+    yield f"\n### `{path or schema['title']}`\n\n" if path else "\n"
+    yield "| field | type | | meaning |\n| --- | --- | --- | --- |\n"
+    for name, field in properties.items():
+        need = "required" if name in required else ""
+        yield f"| `{name}` | {_type(field)} | {need} | {_cell(_meaning(field))} |\n"
+    for name, field in properties.items():
+        below = f"{path}.{name}" if path else name
+        if field.get("type") == "array":
+            yield from _tables(field["items"], f"{below}[]")
+        else:
+            yield from _tables(field, below)
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    if "const" in field:
+        return f"`{field['const']}`"
+    if "enum" in field:
+        return ", ".join(
+            f"`{str(value).lower() if value is True else value}`" for value in field["enum"]
+        )
+    kind = field.get("type", "anything")
+    if isinstance(kind, list):
+        return "whole number or quantity" if "pattern" in field else "text or whole number"
+    if kind == "array":
+        return f"list of {_type(field['items'])}"
+    if kind == "object" and "additionalProperties" in field and "properties" not in field:
+        return f"map of {_type(field['additionalProperties'])}"
+    return _TYPES.get(str(kind), str(kind))
+
+
+_TYPES: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "whole number",
+    "number": "decimal",
+}
+
+_BOUNDS: Final = (
+    ("minimum", "at least {}"),
+    ("exclusiveMinimum", "more than {}"),
+    ("maximum", "at most {}"),
+    ("maxLength", "at most {} characters"),
+    ("maxItems", "at most {} items"),
+    ("minItems", "at least {} items"),
+    ("minProperties", "at least {} fields"),
+    ("maxProperties", "at most {} fields"),
+)
+
+
+def _meaning(field: Mapping[str, Any]) -> str:
+    bounds = [words.format(field[word]) for word, words in _BOUNDS if word in field]
+    text = str(field.get("description", ""))
+    return f"{text} ({'; '.join(bounds)})" if bounds else text
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
