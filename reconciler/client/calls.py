@@ -78,3 +78,15 @@ class Broken(Exception):
         super().__init__(str(error))
         self.error = error
         self.written = written
+
+
+Failure = TypeVar("Failure", bound=ClientError)
+
+
+def located(error: Failure, node: str) -> Failure:
+    """The error with the peer's name in its fields and its words."""
+    error.node = error.node or node
+    if node not in error.message:
+        error.message = f"{node}: {error.message}"
+        error.args = (error.message,)
+    return error

@@ -11,11 +11,11 @@ import random
 import ssl
 from typing import Final, TypeVar
 
-from reconciler.client import connection as connections
 from reconciler.client import metadata
 from reconciler.client.backoff import Deadline
 from reconciler.client.calls import Ask, Broken
 from reconciler.client.config import Address, ClientConfig
+from reconciler.client.connecting import connect
 from reconciler.client.connection import Connection
 from reconciler.client.events import Events, Rebootstrapped, Retried, tell
 from reconciler.client.login import Login
@@ -47,6 +47,9 @@ SUSPICIOUS_TRIES: Final = 3
 VAGUE_RETRIES: Final = 2
 """How often UNKNOWN_SERVER_ERROR is tried again; it says nothing about whether that can help."""
 
+_LOGIN_HINT: Final = (
+    "check sasl.jaas.config, or sasl.username and sasl.password; this client will not try again"
+)
 _TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_REQUIRED})
 
 
@@ -214,6 +217,7 @@ class Cluster:
 
     async def _open(self, node: int | None, deadline: Deadline) -> Connection:
         suspicious = tries = 0
+        renewed = False
         last: ClientError | None = None
         while True:
             now = self._clock.monotonic()
@@ -230,6 +234,12 @@ class Cluster:
                     choice.addresses, deadline.within(self._clock.monotonic(), choice.setup_seconds)
                 )
             except AuthenticationError as error:
+                if not renewed and self._login.forget_token():
+                    renewed = (
+                        True  # the kept token may have been revoked; one new one, then no more
+                    )
+                    continue
+                error.hint = error.hint or _LOGIN_HINT
                 self._refused = error
                 raise
             except ClientError as error:
@@ -274,7 +284,7 @@ class Cluster:
             self._context = self._config.tls.context()
         try:
             async with asyncio.timeout(seconds):
-                made = await connections.connect(
+                made = await connect(
                     addresses,
                     config=self._config,
                     context=self._context,

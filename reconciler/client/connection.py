@@ -7,17 +7,13 @@ and nothing behind that one could be trusted to arrive.
 
 import asyncio
 import random
-import ssl
-from collections.abc import Sequence
 from typing import Final, TypeVar
 
 import reconciler
-from reconciler.client.calls import Ask, Broken
-from reconciler.client.config import Address, ClientConfig
-from reconciler.client.dialing import dial
+from reconciler.client.calls import Ask, Broken, located
+from reconciler.client.config import ClientConfig
 from reconciler.client.events import (
     Authenticated,
-    Connected,
     Disconnected,
     Events,
     RequestSent,
@@ -26,11 +22,10 @@ from reconciler.client.events import (
     tell,
 )
 from reconciler.client.login import Login
-from reconciler.client.transport import Transport, open_transport
+from reconciler.client.transport import Transport
 from reconciler.errors import (
     ClientError,
     ConnectError,
-    KquotaError,
     ProtocolError,
     RequestTimeout,
     UnsupportedVersion,
@@ -130,11 +125,10 @@ class Connection:
         return await self._decoded(ask, reply)
 
     async def close(self, reason: str = "") -> None:
-        """Stop; whatever is under way fails."""
+        """Stop; whatever is under way fails. Without a reason we just do not need it any more."""
         if self._error is None:
-            self._end(
-                self._session.close(ConnectError(reason or "closed by this client", node=self.node))
-            )
+            error = ConnectError(reason or "closed by this client", node=self.node)
+            self._end(self._session.close(error), reason=reason)
         tasks = [*self._works, *([self._again] if self._again is not None else [])]
         for task in tasks:
             if task is not asyncio.current_task():
@@ -221,7 +215,7 @@ class Connection:
         try:
             return self._session.version(ask.api)
         except UnsupportedVersion as error:
-            raise _located(error, self.node) from None
+            raise located(error, self.node) from None
 
     def _send(self, ask: Ask[Answer], version: int) -> int:
         body = ask.encode(version)
@@ -243,9 +237,8 @@ class Connection:
             return ask.decode(reply.version, reply.body)
         except ProtocolError as error:
             error.api = ask.api.name
-            located = _located(error, self.node)
-            self._end(self._session.close(located))
-            raise Broken(located, written=True) from None
+            self._end(self._session.close(error))
+            raise Broken(located(error, self.node), written=True) from None
 
     def _timed_out(self, ask: Ask[Answer], sent: int | None, seconds: float) -> Broken:
         error = RequestTimeout(
@@ -355,11 +348,11 @@ class Connection:
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 
-    def _end(self, closed: sessions.Closed) -> None:
+    def _end(self, closed: sessions.Closed, *, reason: str | None = None) -> None:
         """The first end counts; every caller whose request was written gets it."""
         if self._error is not None:
             return
-        self._error = _located(closed.error, self.node)
+        self._error = located(closed.error, self.node)
         for number in list(self._replies):
             waiting = self._replies.pop(number)
             if not waiting.done():
@@ -368,7 +361,8 @@ class Connection:
         self._sent_at.clear()
         if self._transport is not None:
             self._transport.close()
-        tell(self._events.disconnected, Disconnected(node=self.node, reason=self._error.message))
+        told = self._error.message if reason is None else reason
+        tell(self._events.disconnected, Disconnected(node=self.node, reason=told))
         self._wake()
 
     def _flush(self) -> None:
@@ -383,57 +377,6 @@ class Connection:
             changed.set_result(None)
 
 
-async def connect(
-    addresses: Sequence[Address],
-    *,
-    config: ClientConfig,
-    context: ssl.SSLContext | None,
-    login: Login,
-    events: Events,
-    clock: Clock,
-) -> Connection:
-    """A connection to the first of the addresses that accepts, negotiated and logged in.
-
-    Raises:
-        ClientError: None could be had.
-        Broken: The peer hung up or broke the protocol.
-    """
-    started = clock.monotonic()
-    made = Connection(config, login=login, events=events, clock=clock)
-    opened, target = await dial(addresses, config)
-    made.address = target.address
-    transport = await open_transport(opened, target, context, made)
-    tell(
-        events.connected,
-        Connected(
-            node=made.node,
-            address=transport.peer,
-            tls=transport.tls,
-            seconds=clock.monotonic() - started,
-        ),
-    )
-    try:
-        await made.begin(transport)
-    except KquotaError as error:
-        await made.close(error.message)
-        transport.close()
-        raise
-    except BaseException:
-        await made.close()
-        transport.close()
-        raise
-    return made
-
-
 def _fraction() -> float:
     """Java's 85 to 95 % of the session's life, so that clients do not log in again all at once."""
     return random.uniform(0.85, 0.95)  # noqa: S311 - spread, not secrecy
-
-
-def _located(error: ClientError, node: str) -> ClientError:
-    """The error with the peer's name in its fields and its words."""
-    error.node = error.node or node
-    if node not in error.message:
-        error.message = f"{node}: {error.message}"
-        error.args = (error.message,)
-    return error

@@ -5,6 +5,7 @@ This and ``transport`` are the only places where errors of the operating system 
 
 import asyncio
 import importlib
+import os
 import random
 import socket
 from collections.abc import Sequence
@@ -181,4 +182,5 @@ async def _through_proxy(
 
 
 def _reason(error: OSError) -> str:
-    return error.strerror or type(error).__name__
+    # The loop replaces strerror by its own words; the number still says what the system meant.
+    return os.strerror(error.errno) if error.errno else type(error).__name__

@@ -4,6 +4,7 @@ import secrets
 
 from reconciler.client import kerberos
 from reconciler.client.config import ClientConfig
+from reconciler.client.oidc import OidcTokens
 from reconciler.client.sasl import Gssapi, OAuthBearer, Plain, Scram
 from reconciler.client.token import TokenSource
 from reconciler.errors import AuthenticationError, KquotaError
@@ -63,8 +64,4 @@ class Login:
 
     def forget_token(self) -> bool:
         """Drop a kept token that the broker refused; whether another try can bring a new one."""
-        forget = getattr(self._tokens, "forget", None)
-        if forget is None:
-            return False
-        forget()
-        return True
+        return isinstance(self._tokens, OidcTokens) and self._tokens.forget()

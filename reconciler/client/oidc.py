@@ -108,9 +108,10 @@ class OidcTokens:
                 self._keep_until = self._clock.now() + REUSE_SHARE * life
             return self._kept
 
-    def forget(self) -> None:
-        """Fetch anew next time: the broker did not like the token."""
-        self._kept = None
+    def forget(self) -> bool:
+        """Fetch anew next time, because the broker did not like the token; whether one was kept at all."""
+        kept, self._kept = self._kept, None
+        return kept is not None
 
     async def _fetch(self) -> Token:
         started = self._clock.monotonic()

@@ -4,6 +4,7 @@ async with QuotaClient(ClientConfig.from_properties("client.properties")) as cli
     state = await client.describe()
 """
 
+import ipaddress
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -18,11 +19,12 @@ from reconciler.client.cluster import Cluster as Connections
 from reconciler.client.config import ClientConfig
 from reconciler.client.events import SILENT, Events
 from reconciler.client.translation import LAYOUT, filter_request, state_of
-from reconciler.errors import BrokerError, UnsupportedVersion
+from reconciler.errors import BrokerError, QuotaValueError, UnsupportedVersion
 from reconciler.ports import Clock, Cluster, Node, Progress, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.precedence import Principal, Resolution, resolve
 from reconciler.quota.state import State
 from reconciler.wire import describe_client_quotas as describing
 from reconciler.wire import scram_credentials
@@ -116,6 +118,38 @@ class QuotaClient:
             ClientError: No usable answer came.
         """
         return await self._describe(wanted, node, self._connections.deadline(timeout))
+
+    async def resolve(
+        self, principals: Iterable[Principal], *, timeout: float | None = None
+    ) -> Mapping[Principal, Resolution | QuotaValueError]:
+        """Effective limits of many clients from one describe: value, source and what it overrides, per key.
+
+        Kafka planned this as a request of its own (KIP-546) and never shipped it. It assumes Kafka's own rules:
+        see :meth:`quota_callback`.
+
+        Args:
+            principals: Clients as the broker sees them.
+            timeout: Seconds for everything.
+
+        Returns:
+            One item per principal, in the order given; an error where one cannot be a client.
+
+        Raises:
+            ClientError: The cluster could not be asked; as for :meth:`describe`.
+        """
+        state = await self.describe(timeout=timeout)
+        return {it: self._resolved(state, it) for it in principals}
+
+    @staticmethod
+    def _resolved(state: State, principal: Principal) -> Resolution | QuotaValueError:
+        if principal == Principal():
+            return QuotaValueError("a client to resolve needs a user, a client-id or an ip")
+        if principal.ip is not None:
+            try:
+                _ = ipaddress.ip_address(principal.ip)
+            except ValueError:
+                return QuotaValueError(f"{principal.ip!a} is no ip address")
+        return resolve(state, principal)
 
     async def alter(
         self,
