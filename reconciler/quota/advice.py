@@ -1,0 +1,114 @@
+"""Warnings about rules that are legal and, most likely, match nobody or everybody by mistake."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.quota.desired import Declaration, Desired
+from reconciler.quota.entity import Entity, level
+from reconciler.quota.impact import shadows
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State
+
+# RFC 2253 text of a distinguished name has no blank after the comma, and brokers compare names byte by byte.
+_DN_WITH_BLANKS: Final = re.compile(r"^[A-Za-z]+=[^,]+,\s+[A-Za-z]+=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warning:  # noqa: A001 - the word that users know; this module raises nothing
+    """One doubtful rule.
+
+    Attributes:
+        claim: The declaration.
+        message: A sentence.
+        key: The key concerned; ``None`` = the whole document.
+    """
+
+    claim: Declaration
+    message: str
+    key: Key | None = None
+
+    @property
+    def place(self) -> str:
+        """``path:line``."""
+        return (
+            self.claim.place(self.key)
+            if self.key is not None
+            else f"{self.claim.path}:{self.claim.line}"
+        )
+
+
+def warnings(desired: Desired, live: State | None = None) -> tuple[Warning, ...]:
+    """Doubtful rules among the documents, sorted by place.
+
+    Args:
+        desired: All documents.
+        live: What the cluster has, where it is known: rules may be shadowed by what nobody declares.
+    """
+    found = [
+        warning
+        for claims in desired.claims.values()
+        for claim in claims
+        for warning in _names(claim)
+    ]
+    found.extend(_shadowed(desired, live))
+    return tuple(sorted(found, key=lambda one: (one.claim.path, one.claim.line, one.message)))
+
+
+def _names(claim: Declaration) -> Iterable[Warning]:
+    user, client_id, _ = claim.entity
+    if isinstance(user, str) and user.startswith("User:"):
+        yield Warning(
+            claim=claim,
+            message=f"user {user!r}: quotas name the user without `User:`, so this matches nobody",
+        )
+    if isinstance(user, str) and _DN_WITH_BLANKS.match(user):
+        yield Warning(
+            claim=claim,
+            message=f"user {user!r}: principals of certificates have no blank after a comma unless a mapping rule adds it",
+        )
+    for kind, name in (("user", user), ("client-id", client_id)):
+        if isinstance(name, str) and name.endswith("*"):
+            yield Warning(
+                claim=claim,
+                message=f"{kind} {name!r}: Kafka knows no wildcards here, so this matches that very name only",
+            )
+    if level(claim.entity) == 7:
+        yield Warning(
+            claim=claim,
+            message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
+        )
+
+
+def _shadowed(desired: Desired, live: State | None) -> Iterable[Warning]:
+    declared = dict(desired.limits)
+    everything: dict[Entity, tuple[float | None, ...]] = (
+        dict(live.limits) if live is not None else {}
+    )
+    merged = {
+        subject: tuple(
+            mine if mine is not None else there
+            for mine, there in zip(
+                declared.get(subject, (None,) * 5),
+                everything.get(subject, (None,) * 5),
+                strict=True,
+            )
+        )
+        for subject in declared.keys() | everything.keys()
+    }
+    state = State(limits=merged)  # type: ignore[arg-type]  # five columns in, five columns out
+    for shadow in shadows(state):
+        claim = desired.claim(shadow.entity, shadow.key)
+        if claim is not None:
+            by = desired.claim(shadow.by, shadow.key)
+            where = (
+                f"declared at {by.place(shadow.key)}"
+                if by is not None
+                else "live, declared nowhere"
+            )
+            yield Warning(
+                claim=claim,
+                key=shadow.key,
+                message=f"{shadow.key} can never apply: level {level(shadow.by)} is closer to every such client ({where})",
+            )

@@ -1,0 +1,207 @@
+"""What a plan means for people: who gets another limit, what is tightened or loosened, what can never apply, what goes silent."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reconciler.quota.entity import ABSENT, Entity, level, sort_key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
+from reconciler.quota.outlook import reach_of
+from reconciler.quota.plan import Change, Plan, apply_to
+from reconciler.quota.precedence import Effective, Principal, resolve
+from reconciler.quota.state import State, set_values
+
+
+class Direction(StrEnum):
+    """What a change does to the clients that it is written for."""
+
+    TIGHTENED = "tightened"
+    LOOSENED = "loosened"
+    NEWLY_LIMITED = "newly limited"
+    NEWLY_UNLIMITED = "newly unlimited"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One change, and what its clients get before and after the whole plan.
+
+    Attributes:
+        change: The change.
+        direction: In one word.
+        before: Their limit before, from whichever level; ``None`` = unlimited.
+        after: Their limit after.
+        factor: ``after / before`` where both are set, else ``None``.
+    """
+
+    change: Change
+    direction: Direction
+    before: float | None
+    after: float | None
+    factor: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affected:
+    """A known principal whose limit for a key changes.
+
+    Attributes:
+        principal: Who.
+        key: Which key.
+        before: What it has now.
+        after: What it gets.
+        moved: Whether it moves to another bucket, and so begins with an empty history.
+    """
+
+    principal: Principal
+    key: Key
+    before: Effective
+    after: Effective
+
+    @property
+    def moved(self) -> bool:
+        """Whether the bucket changes; a limit of the same size counted anew is a fresh burst."""
+        return self.before.bucket != self.after.bucket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shadow:
+    """A limit that can never apply, because another one is closer to every client that it could match."""
+
+    entity: Entity
+    key: Key
+    by: Entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impact:
+    """Everything a plan means.
+
+    Attributes:
+        effects: One per change, in plan order.
+        affected: Known principals with another limit, sorted by principal and column.
+        shadows: Limits that can never apply after the plan, sorted.
+        new_shadows: Those of them that could apply before.
+        silent: Keys whose last quota in the whole cluster is removed: brokers stop recording their metrics.
+        known: How many principals were asked about.
+    """
+
+    effects: tuple[Effect, ...]
+    affected: tuple[Affected, ...]
+    shadows: tuple[Shadow, ...]
+    new_shadows: tuple[Shadow, ...]
+    silent: tuple[Key, ...]
+    known: int
+
+    def count(self, direction: Direction) -> int:
+        """How many changes go this way."""
+        return sum(effect.direction is direction for effect in self.effects)
+
+
+def assess(plan: Plan, live: State, *, known: Iterable[Principal] = ()) -> Impact:
+    """The impact of a plan on a live state.
+
+    Args:
+        plan: What is to be done.
+        live: The state that it was made from.
+        known: Principals to ask about: users with quotas, SCRAM users, a given list, recorded usage.
+    """
+    after = apply_to(live, plan.changes)
+    touched = {change.key for change in plan.changes}
+    principals = sorted(set(known), key=_by_names)
+    before_shadows = set(shadows(live, touched))
+    after_shadows = shadows(after, touched)
+    return Impact(
+        effects=tuple(_effect(change, live, after) for change in plan.changes),
+        affected=tuple(_affected(principals, live, after)) if touched else (),
+        shadows=after_shadows,
+        new_shadows=tuple(one for one in after_shadows if one not in before_shadows),
+        silent=_silent(plan, live, after),
+        known=len(principals),
+    )
+
+
+def known_from(state: State) -> frozenset[Principal]:
+    """The principals that a state itself names: every user, every user with client-id, every ip."""
+    found: set[Principal] = set()
+    for user, client_id, ip in state.limits:
+        if isinstance(ip, str):
+            found.add(Principal(ip=ip))
+        elif isinstance(user, str):
+            found.add(
+                Principal(user=user, client_id=client_id if isinstance(client_id, str) else None)
+            )
+    return frozenset(found)
+
+
+def shadows(state: State, keys: Iterable[Key] = COLUMNS) -> tuple[Shadow, ...]:
+    """Limits of a state that can never apply.
+
+    Every client has a user, so a limit of the default user is closer than any bare client-id; and a limit of default
+    user with default client-id is closer to every client that a bare client-id could match. No other level hides
+    another one whole: the closer ones name somebody, or leave clients without a client id.
+    """
+    columns = [COLUMN_OF[key] for key in keys if not RULES[key].on_ip]
+    found: list[Shadow] = []
+    for subject, limits in state.limits.items():
+        if level(subject) not in (7, 8):
+            continue
+        for column in columns:
+            if limits[column] is None:
+                continue
+            for candidate in _over(subject):
+                over = state.limits.get(candidate)
+                if over is not None and over[column] is not None:
+                    found.append(Shadow(entity=subject, key=COLUMNS[column], by=candidate))
+                    break
+    return tuple(sorted(found, key=lambda one: (sort_key(one.entity), COLUMN_OF[one.key])))
+
+
+def _over(subject: Entity) -> tuple[Entity, ...]:
+    """Entities that are closer to every client of a bare client-id entity."""
+    client_id = subject[1]
+    same = (Entity((None, client_id, ABSENT)),) if isinstance(client_id, str) else ()
+    return (*same, Entity((None, None, ABSENT)), Entity((None, ABSENT, ABSENT)))
+
+
+def _effect(change: Change, live: State, after: State) -> Effect:
+    reach = reach_of(change, live, after)
+    factor = reach.after / reach.before if reach.before and reach.after else None
+    return Effect(
+        change=change,
+        direction=_direction(reach.before, reach.after),
+        before=reach.before,
+        after=reach.after,
+        factor=factor,
+    )
+
+
+def _direction(before: float | None, after: float | None) -> Direction:
+    if before == after:
+        return Direction.UNCHANGED
+    if before is None or after is None:
+        return Direction.NEWLY_LIMITED if before is None else Direction.NEWLY_UNLIMITED
+    return Direction.TIGHTENED if after < before else Direction.LOOSENED
+
+
+def _affected(principals: Iterable[Principal], live: State, after: State) -> Iterable[Affected]:
+    for principal in principals:
+        pairs = zip(
+            resolve(live, principal).effective, resolve(after, principal).effective, strict=True
+        )
+        for old, new in pairs:
+            if (old.value, old.bucket) != (new.value, new.bucket):
+                yield Affected(principal=principal, key=old.key, before=old, after=new)
+
+
+def _silent(plan: Plan, live: State, after: State) -> tuple[Key, ...]:
+    removed = {change.key for change in plan.changes if change.removes}
+    if not removed:
+        return ()
+    left = {key for limits in after.limits.values() for key, _ in set_values(limits)}
+    had = {key for limits in live.limits.values() for key, _ in set_values(limits)}
+    return tuple(key for key in COLUMNS if key in removed and key in had and key not in left)
+
+
+def _by_names(one: Principal) -> tuple[str, str, str]:
+    return one.user or "", one.client_id or "", one.ip or ""

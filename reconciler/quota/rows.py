@@ -1,0 +1,81 @@
+"""Flat rows for outside readers: JSON, tables and data frames. Every column is text or a number."""
+
+from dataclasses import dataclass
+
+from reconciler.quota.entity import level, parts
+from reconciler.quota.outcome import Applied, Held, Rejected, Result
+from reconciler.quota.plan import Change, Plan
+
+PartsRow = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """One change. ``entity`` is the canonical array of ``(type, name)`` with ``None`` for the default."""
+
+    cluster_id: str
+    entity: PartsRow
+    level: int
+    key: str
+    action: str
+    cause: str
+    before: float | None
+    after: float | None
+    document: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """What became of one change."""
+
+    plan: PlanRow
+    outcome: str
+    code: int | None
+    message: str
+
+
+def plan_rows(plan: Plan) -> tuple[PlanRow, ...]:
+    """The changes of a plan, in its order."""
+    return tuple(_row(plan.cluster_id, change) for change in plan.changes)
+
+
+def _row(cluster_id: str, change: Change) -> PlanRow:
+    claim, owner = change.claim, change.owner
+    path, _, line = claim.place(change.key).rpartition(":") if claim is not None else ("", "", "0")
+    return PlanRow(
+        cluster_id=cluster_id,
+        entity=parts(change.entity),
+        level=level(change.entity),
+        key=str(change.key),
+        action=change.action,
+        cause=str(change.cause),
+        before=change.before,
+        after=change.after,
+        document=claim.document
+        if claim is not None
+        else owner.document
+        if owner is not None
+        else "",
+        path=path,
+        line=int(line),
+    )
+
+
+def result_row(row: PlanRow, result: Result) -> ResultRow:
+    """A change with its outcome."""
+    code: int | None = None
+    match result:
+        case Applied():
+            outcome, message = "APPLIED", ""
+        case Rejected():
+            outcome, message, code = "REJECTED", f"{result.name}: {result.message}", result.code
+        case Held():
+            names = [
+                "+".join(f"{kind}={name}" for kind, name in parts(one)) for one in result.waits_for
+            ]
+            outcome, message = "HELD", "waits for " + ", ".join(names)
+        case _:
+            outcome, message = "UNKNOWN", result.why
+    return ResultRow(plan=row, outcome=outcome, code=code, message=message)

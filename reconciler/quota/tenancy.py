@@ -1,0 +1,119 @@
+"""Who may declare what: grants that bind namespaces to entities, bounds and permissions.
+
+A message to a tenant never names another tenant's objects.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reconciler.quota.desired import Declaration
+from reconciler.quota.guards import Bound
+from reconciler.quota.patterns import EntityPattern, form
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.state import set_values
+
+
+class Permission(StrEnum):
+    """What a tenant may do beyond declaring limits."""
+
+    DELETE = "Delete"
+    SUSPEND = "Suspend"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """One grant.
+
+    Attributes:
+        namespaces: Whose documents it speaks of.
+        entities: What they may declare. A pattern of user names covers those users alone and with client-ids;
+            bare client-id, default and ip forms reach other tenants and each need a grant of their own.
+        bounds: Ranges for their values.
+        allow: Whether their deletionPolicy Delete and their suspend count.
+        priority: Smaller wins where two documents claim one pair.
+    """
+
+    namespaces: frozenset[str]
+    entities: tuple[EntityPattern, ...]
+    bounds: tuple[Bound, ...] = ()
+    allow: frozenset[Permission] = frozenset()
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the grants make of one declaration.
+
+    Attributes:
+        granted: Whether it may claim its pairs.
+        declaration: The declaration as it counts: without a Delete or suspend that is not allowed.
+        messages: Sentences for its author: why it is refused, or what does not count.
+        priority: Of the grant that covers it; 0 without tenants.
+    """
+
+    granted: bool
+    declaration: Declaration
+    messages: tuple[str, ...]
+    priority: int = 0
+
+
+def judge(declaration: Declaration, tenants: Iterable[Tenant]) -> Verdict:
+    """What the grants say of a declaration; without any grant everything is granted.
+
+    A document that is not granted freezes what is recorded as its own: a revoked grant removes nothing.
+    """
+    grants = tuple(tenants)
+    if not grants:
+        return Verdict(granted=True, declaration=declaration, messages=())
+    namespace = declaration.document.partition("/")[0]
+    covering = [
+        tenant
+        for tenant in grants
+        if namespace in tenant.namespaces
+        and any(one.matches(declaration.entity) for one in tenant.entities)
+    ]
+    if not covering:
+        message = f"namespace {namespace} has no grant for entities of the form {form(declaration.entity)} like this one"
+        return Verdict(granted=False, declaration=declaration, messages=(message,))
+    tenant = min(covering, key=lambda one: one.priority)
+    outside = tuple(_outside(declaration, tenant))
+    if outside:
+        return Verdict(
+            granted=False, declaration=declaration, messages=outside, priority=tenant.priority
+        )
+    counted, messages = _permitted(declaration, tenant)
+    return Verdict(granted=True, declaration=counted, messages=messages, priority=tenant.priority)
+
+
+def _outside(declaration: Declaration, tenant: Tenant) -> Iterable[str]:
+    for key, value in set_values(declaration.limits):
+        for bound in tenant.bounds:
+            if bound.key is not key or not bound.entities.matches(declaration.entity):
+                continue
+            if bound.minimum is not None and value < bound.minimum:
+                yield f"{key} {value:.15g} is below the granted minimum {bound.minimum:.15g}"
+            if bound.maximum is not None and value > bound.maximum:
+                yield f"{key} {value:.15g} is above the granted maximum {bound.maximum:.15g}"
+
+
+def _permitted(declaration: Declaration, tenant: Tenant) -> tuple[Declaration, tuple[str, ...]]:
+    messages: list[str] = []
+    policy, suspended = declaration.deletion_policy, declaration.suspended
+    if policy is DeletionPolicy.DELETE and Permission.DELETE not in tenant.allow:
+        policy = DeletionPolicy.RETAIN
+        messages.append("deletionPolicy Delete is not granted and acts as Retain")
+    if suspended and Permission.SUSPEND not in tenant.allow:
+        suspended = False
+        messages.append("suspend is not granted and is ignored")
+    counted = Declaration(
+        document=declaration.document,
+        entity=declaration.entity,
+        limits=declaration.limits,
+        path=declaration.path,
+        line=declaration.line,
+        lines=declaration.lines,
+        deletion_policy=policy,
+        suspended=suspended,
+    )
+    return counted, tuple(messages)
