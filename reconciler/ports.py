@@ -10,7 +10,7 @@ from typing import Protocol
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.owned import Override, Owned, RecordChange
+from reconciler.quota.owned import Owned, RecordChange
 from reconciler.quota.state import State
 
 Progress = Callable[[str, int, int], None]
@@ -110,19 +110,18 @@ class Inventory(Protocol):
     """Where the records of what we own are kept, for one cluster at a time."""
 
     async def load(self, cluster_id: str) -> Owned:
-        """All records of this cluster; empty if there are none yet.
+        """All records and overrides of this cluster; ``known=False`` if there never were any.
+
+        For a writer this also takes the cluster's lock, which it holds until it is closed.
 
         Raises:
             InventoryError: The records exist but cannot be read; never an empty answer instead.
+            InventoryLocked: Somebody else is writing to this cluster.
         """
         ...
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Apply changes to the records atomically and durably before returning."""
-        ...
-
-    async def overrides(self, cluster_id: str) -> tuple[Override, ...]:
-        """Overrides of this cluster, expired ones included until they are dropped."""
         ...
 
 

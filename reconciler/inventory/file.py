@@ -1,0 +1,155 @@
+"""An inventory in one file: a lock per cluster while somebody writes, atomic replacement, never half a record.
+
+Readers need no lock, because the file is only ever replaced whole. A writer names itself; from its first
+``load`` of a cluster until ``close`` it holds that cluster's lock, so that what it read stays true until it
+has written. The moment of replacing the file is guarded by a second, short lock, because writers of other
+clusters share the file.
+"""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from reconciler.errors import InventoryError, InventoryLocked
+from reconciler.inventory.durable import replace
+from reconciler.inventory.format import ClusterRecords, decode, encode
+from reconciler.inventory.lock import FileLock
+from reconciler.inventory.writers import KnownWriter, Writer, check_alone
+from reconciler.ports import Clock
+from reconciler.quota.owned import Owned, RecordChange
+
+PATIENCE_SECONDS: Final = 10.0
+"""How long to wait for the short lock; it is held for one read and one write of the file."""
+
+_Stamp = tuple[int, int, int]
+
+
+class FileInventory:
+    """Records of one or more clusters in one file. Implements ``ports.Inventory``.
+
+    Args:
+        path: The file; made by the first write, together with lock files whose names begin with a dot.
+        clock: For the times in locks and writers.
+        writer: Who writes; ``None`` = only reading, without any lock.
+    """
+
+    def __init__(self, path: Path, *, clock: Clock, writer: Writer | None = None) -> None:
+        self._path = path
+        self._clock = clock
+        self._writer = writer
+        self._locks: dict[str, FileLock] = {}
+        self._stamp: _Stamp | None = None
+        self._clusters: dict[str, ClusterRecords] = {}
+
+    async def load(self, cluster_id: str) -> Owned:
+        """All records of this cluster; ``known=False`` if there never were any.
+
+        Raises:
+            InventoryLocked: Another writer holds this cluster's records.
+            InventoryError: The file is damaged, foreign or newer; never an empty answer instead.
+            Refused: Another known writer looks after the same entities.
+        """
+        if self._writer is not None and cluster_id not in self._locks:
+            lock = FileLock(
+                self._beside(f"{_safe(cluster_id)}.lock"),
+                what=self._writer.what,
+                now=self._clock.now(),
+            )
+            lock.acquire()
+            self._locks[cluster_id] = lock
+        self._refresh()
+        records = self._clusters.get(cluster_id)
+        if records is None:
+            return Owned(cluster_id=cluster_id, known=False)
+        if self._writer is not None:
+            check_alone(self._writer, records.writers, now=self._clock.now())
+        return records.owned
+
+    async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
+        """Apply changes durably; after any crash the file is as before or as after, whole.
+
+        Raises:
+            InventoryError: The cluster was not loaded for writing, or the file cannot be written.
+        """
+        if self._writer is None or cluster_id not in self._locks:
+            raise InventoryError(f"{self._path} was not opened to write records of {cluster_id!r}")
+        if not changes:
+            return
+        with self._short_lock():
+            self._refresh()
+            before = self._clusters.get(cluster_id) or ClusterRecords(
+                owned=Owned(cluster_id=cluster_id)
+            )
+            known = KnownWriter(writer=self._writer, seen=self._clock.now())
+            after = ClusterRecords(
+                owned=before.owned.with_changes(changes),
+                writers={**before.writers, self._writer.id: known},
+            )
+            clusters = {**self._clusters, cluster_id: after}
+            replace(self._path, encode(clusters))
+            self._clusters, self._stamp = clusters, self._stat()
+
+    def close(self) -> None:
+        """Give all locks back."""
+        while self._locks:
+            _, lock = self._locks.popitem()
+            lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _refresh(self) -> None:
+        """Read the file, unless it is the one we know already."""
+        try:
+            stamp = self._stat()
+            if stamp is not None and stamp == self._stamp:
+                return
+            content = b"" if stamp is None else self._path.read_bytes()
+        except OSError as error:
+            raise InventoryError(
+                f"{self._path} cannot be read: {error.strerror}",
+                hint="check its owner and mode; it is private to whoever made it",
+            ) from error
+        self._clusters = {} if stamp is None else decode(content, where=str(self._path))
+        self._stamp = stamp
+
+    def _stat(self) -> _Stamp | None:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _beside(self, name: str) -> Path:
+        return self._path.parent / f".{self._path.name}.{name}"
+
+    def _short_lock(self) -> FileLock:
+        lock = FileLock(self._beside("lock"), what="a write of the file", now=self._clock.now())
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                lock.acquire()
+            except InventoryLocked:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return lock
+
+
+def _safe(cluster_id: str) -> str:
+    """A cluster id as part of a file name; ids are free text, so an odd one becomes its hash."""
+    if cluster_id.replace("-", "").replace("_", "").isalnum() and cluster_id.isascii():
+        return cluster_id
+    return hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]

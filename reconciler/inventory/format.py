@@ -1,0 +1,310 @@
+"""Records as text and back: one JSON document for any number of clusters, one line per entity, sorted, versioned.
+
+    {"kind":"kquota-inventory","format":1,"clusters":{
+    "CLUSTER ID":{
+    "writers":[...],
+    "owners":[
+    ["payments/alice","Retain",1700000000.0]],
+    "records":[
+    ["alice",false,false,[1048576.0,null,null,null,null],0],
+    ...
+
+An entity is written as its three slots (``false`` = absent, ``null`` = default). A record names its owners by
+their place in ``owners``: one number if all its pairs have the same, else five. Reading is strict: anything
+that is not exactly this is damage, and damage is never an empty inventory.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from reconciler.errors import InventoryError, QuotaValueError
+from reconciler.inventory.writers import KnownWriter, writer_from_json, writer_to_json
+from reconciler.quota.entity import Entity, entity, sort_key
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Intent, Override, Owned, Owner, Owners, Pair, Record
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.state import Limits
+
+KIND: Final = "kquota-inventory"
+FORMAT: Final = 1
+
+_V = TypeVar("_V")
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_SECTIONS: Final = ("writers", "owners", "records", "intents", "drift", "orphaned", "overrides")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRecords:
+    """What one cluster has in the document.
+
+    Attributes:
+        owned: The records.
+        writers: Who wrote them, by writer id.
+    """
+
+    owned: Owned
+    writers: Mapping[str, KnownWriter] = field(default_factory=dict[str, KnownWriter])
+
+
+def encode(clusters: Mapping[str, ClusterRecords]) -> bytes:
+    """The document; equal records give equal bytes."""
+    texts = [
+        f"{json.dumps(cluster_id)}:{{\n{_cluster(clusters[cluster_id])}}}"
+        for cluster_id in sorted(clusters)
+    ]
+    head = f'{{"kind":"{KIND}","format":{FORMAT},"clusters":{{\n'
+    return (head + ",\n".join(texts) + "\n}}\n").encode("ascii")
+
+
+def decode(content: bytes, *, where: str) -> dict[str, ClusterRecords]:
+    """The clusters of a document.
+
+    Raises:
+        InventoryError: It is damaged, no inventory, or of another format.
+    """
+    try:
+        document = json.loads(content.decode("ascii"), object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(where, str(error)) from error
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise InventoryError(f"{where} is no inventory of kquota", hint="name another file")
+    if document.get("format") != FORMAT:
+        raise InventoryError(
+            f"{where} has format {document.get('format')!r}; this kquota knows format {FORMAT}",
+            hint="use the kquota that wrote it, or a newer one",
+        )
+    clusters = document.get("clusters")
+    if document.keys() != {"kind", "format", "clusters"} or not isinstance(clusters, dict):
+        raise _damaged(where, "it has no clusters")
+    made: dict[str, ClusterRecords] = {}
+    for cluster_id, value in clusters.items():
+        try:
+            made[cluster_id] = _records(cluster_id, value)
+        except (ValueError, TypeError, IndexError, QuotaValueError) as error:
+            raise _damaged(where, f"cluster {cluster_id!r}: {error}") from error
+    return made
+
+
+def _damaged(where: str, why: str) -> InventoryError:
+    return InventoryError(
+        f"{where} is damaged: {why}",
+        hint="restore it from a backup or the git history; it is never taken for empty",
+    )
+
+
+# ---- writing ---------------------------------------------------------------------------------
+
+
+class _OwnerTable:
+    """Owners in the order of their first use; equal ones stand once."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, str | None, float]] = []
+        self._places: dict[Owner, int] = {}
+        self._known: dict[int, tuple[Owner, int]] = {}  # by identity: most are the very same object
+
+    def place(self, owner: Owner) -> int:
+        known = self._known.get(id(owner))
+        if known is not None:
+            return known[1]
+        place = self._places.setdefault(owner, len(self.rows))
+        if place == len(self.rows):
+            self.rows.append((owner.document, owner.deletion_policy, owner.since))
+        self._known[id(owner)] = owner, place
+        return place
+
+    def columns(self, record: Record) -> int | list[int | None]:
+        if record.sole is not None:
+            return self.place(record.sole)
+        return [None if owner is None else self.place(owner) for owner in record.owners]
+
+
+def _cluster(records: ClusterRecords) -> str:
+    owned = records.owned
+    table = _OwnerTable()
+    rows: dict[str, Sequence[object]] = {
+        "writers": [writer_to_json(records.writers[name]) for name in sorted(records.writers)],
+        "owners": table.rows,  # filled by what follows
+        "records": [
+            (*subject, record.applied, table.columns(record))
+            for subject, record in sorted(owned.records.items(), key=lambda item: sort_key(item[0]))
+        ],
+        "intents": [
+            (*subject, key, _number(intent.value), table.place(intent.owner))
+            for (subject, key), intent in _sorted(owned.intents)
+        ],
+        "drift": [(*subject, key, at) for (subject, key), at in _sorted(owned.drift_since)],
+        "orphaned": [
+            (*subject, key) for (subject, key), _ in _sorted(dict.fromkeys(owned.orphaned))
+        ],
+        "overrides": [
+            (*subject, key, *_override_values(one))
+            for (subject, key), one in _sorted(owned.overrides)
+        ],
+    }
+    return ",\n".join(
+        f'"{name}":[\n' + ",\n".join(map(_ENCODE, rows[name])) + "]" for name in _SECTIONS
+    )
+
+
+def _sorted(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
+    return sorted(pairs.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
+
+
+def _override_values(one: Override) -> tuple[object, ...]:
+    return (
+        _number(one.value),
+        one.until,
+        one.who,
+        one.reason,
+        _number(one.before),
+        _number(one.declared),
+        one.ends_with_document,
+    )
+
+
+def _number(value: float | None) -> float | str | None:
+    """A value; one that JSON cannot say (a live NaN, kept as a before-value) as its name."""
+    return value if value is None or math.isfinite(value) else str(float(value))
+
+
+# ---- reading ---------------------------------------------------------------------------------
+
+
+def _records(cluster_id: str, value: object) -> ClusterRecords:
+    """One cluster.
+
+    Raises:
+        ValueError: Its shape is another (also TypeError, IndexError, QuotaValueError from the values).
+    """
+    if not isinstance(value, dict) or set(value) != set(_SECTIONS):
+        raise ValueError(f"it should have exactly {', '.join(_SECTIONS)}")
+    for name in _SECTIONS:
+        if not isinstance(value[name], list):
+            raise ValueError(f"{name} should be an array")  # noqa: TRY004 - damage, not a bug
+    owners = tuple(_owner(row) for row in value["owners"])
+    records: dict[Entity, Record] = {}
+    for row in value["records"]:
+        user, client_id, ip, limits, places = row
+        subject = _entity(user, client_id, ip)
+        if subject in records:
+            raise ValueError(f"the record {row!r} stands twice")
+        applied = _limits(limits)
+        records[subject] = Record(applied, _owners(applied, places, owners))
+    overrides = [_override(row) for row in value["overrides"]]
+    return ClusterRecords(
+        owned=Owned(
+            cluster_id=cluster_id,
+            records=records,
+            intents={
+                pair: Intent(value=_read_number(rest[0]), owner=_at(owners, rest[1]))
+                for pair, rest in _pairs(value["intents"], 2)
+            },
+            drift_since={pair: _float(rest[0]) for pair, rest in _pairs(value["drift"], 1)},
+            orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
+            overrides={(one.entity, one.key): one for one in overrides},
+            known=True,
+        ),
+        writers={one.writer.id: one for one in map(writer_from_json, value["writers"])},
+    )
+
+
+def _entity(user: object, client_id: object, ip: object) -> Entity:
+    for slot in (user, client_id, ip):
+        if not (slot is None or slot is False or isinstance(slot, str)):
+            raise ValueError(f"{slot!r} is no name, null or false")
+    return entity(user=user, client_id=client_id, ip=ip)  # type: ignore[arg-type]  # checked above
+
+
+def _limits(value: object) -> Limits:
+    values = _list(value)
+    if len(values) != 5 or values == [None] * 5:
+        raise ValueError(f"{value!r} should be five numbers or nulls")
+    one, two, three, four, five = (
+        v if v is None or type(v) is float else _float(v) for v in values
+    )
+    return one, two, three, four, five
+
+
+def _owners(limits: Limits, places: object, owners: Sequence[Owner]) -> Owners:
+    if isinstance(places, int):
+        owner = _at(owners, places)
+        one, two, three, four, five = (None if v is None else owner for v in limits)
+    else:
+        made = [None if place is None else _at(owners, place) for place in _list(places)]
+        if [one is None for one in made] != [one is None for one in limits]:
+            raise ValueError("a record should have one owner per value")
+        one, two, three, four, five = made
+    return one, two, three, four, five
+
+
+def _pairs(rows: Iterable[object], more: int) -> Iterator[tuple[Pair, list[object]]]:
+    for row in rows:
+        values = _list(row)
+        if len(values) != 4 + more:
+            raise ValueError(f"{row!r} should have {4 + more} items")
+        yield (_entity(*values[:3]), Key(str(values[3]))), values[4:]
+
+
+def _override(row: object) -> Override:
+    ((pair, values),) = _pairs([row], 7)
+    value, until, who, reason, before, declared, ends = values
+    if not (isinstance(who, str) and isinstance(reason, str) and isinstance(ends, bool)):
+        raise ValueError(f"{row!r} is no override")  # noqa: TRY004 - damage, not a bug
+    return Override(
+        entity=pair[0],
+        key=pair[1],
+        value=_read_number(value),
+        until=_float(until),
+        who=who,
+        reason=reason,
+        before=_read_number(before),
+        declared=_read_number(declared),
+        ends_with_document=ends,
+    )
+
+
+def _owner(row: object) -> Owner:
+    match row:
+        case [str(document), str() | None as policy, float() | int() as since]:
+            return Owner(
+                document=document,
+                deletion_policy=None if policy is None else DeletionPolicy(policy),
+                since=float(since),
+            )
+        case _:
+            raise ValueError(f"{row!r} is no owner")
+
+
+def _at(owners: Sequence[Owner], place: object) -> Owner:
+    if not isinstance(place, int) or isinstance(place, bool) or place < 0:
+        raise ValueError(f"{place!r} is no place of an owner")
+    return owners[place]
+
+
+def _list(value: object) -> list[object]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r} should be an array")  # noqa: TRY004 - damage, not a bug
+    return value
+
+
+def _float(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        raise ValueError(f"{value!r} should be a number")  # noqa: TRY004 - damage, not a bug
+    return float(value)
+
+
+def _read_number(value: object) -> float | None:
+    if value in ("nan", "inf", "-inf"):
+        return float(str(value))
+    return None if value is None else _float(value)
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a field stands twice")
+    return made

@@ -1,0 +1,83 @@
+"""``--since REV``: records made from what the documents said at a revision, for pipelines that keep no inventory.
+
+What REV declared counts as applied by us, with the owners and deletion policies of REV. So a pair that no
+document names any more is removed only while its live value is still REV's; any other value was set by
+somebody else since. Where a real inventory knows the cluster, it is believed instead.
+"""
+
+from collections.abc import Sequence
+
+from reconciler.ports import Inventory
+from reconciler.quota.desired import Desired
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.owned import Owned, Owner, Record, RecordChange, Recorded
+from reconciler.quota.state import Limits
+
+
+class RevisionInventory:
+    """Records of a revision, under those of an inventory if that has any. Implements ``ports.Inventory``.
+
+    Args:
+        declared: What the documents of REV ask of this cluster.
+        inventory: The real one, or a ``MemoryInventory``.
+    """
+
+    def __init__(self, declared: Desired, *, inventory: Inventory) -> None:
+        self._declared = declared
+        self._inventory = inventory
+
+    async def load(self, cluster_id: str) -> Owned:
+        """The inventory's records, else those made from the revision."""
+        known = await self._inventory.load(cluster_id)
+        return known if known.known else owned_at(cluster_id, self._declared)
+
+    async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
+        """Write to the real inventory, whose records count from then on.
+
+        The first write also carries the revision's records there, or it would bury them.
+        """
+        if changes and not (await self._inventory.load(cluster_id)).known:
+            await self._inventory.write(cluster_id, (*self._carried(), *changes))
+        else:
+            await self._inventory.write(cluster_id, changes)
+
+    def _carried(self) -> Sequence[RecordChange]:
+        return [
+            Recorded(entity=subject, key=key, value=value, owner=owner)
+            for subject, record in owned_at("", self._declared).records.items()
+            for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
+            if value is not None and owner is not None
+        ]
+
+
+def owned_at(cluster_id: str, declared: Desired) -> Owned:
+    """The records that a perfect apply of these documents would have left."""
+    return Owned(
+        cluster_id=cluster_id,
+        records={
+            subject: _record(declared, subject, limits)
+            for subject, limits in declared.limits.items()
+            if any(value is not None for value in limits)
+        },
+    )
+
+
+def _record(declared: Desired, subject: Entity, limits: Limits) -> Record:
+    claims = declared.claims[subject]
+    if len(claims) == 1:
+        sole = Owner(document=claims[0].document, deletion_policy=claims[0].deletion_policy)
+        one, two, three, four, five = (None if value is None else sole for value in limits)
+    else:
+        one, two, three, four, five = (
+            None if value is None else _owner(declared, subject, key)
+            for key, value in zip(COLUMNS, limits, strict=True)
+        )
+    return Record(limits, (one, two, three, four, five))
+
+
+def _owner(declared: Desired, subject: Entity, key: Key) -> Owner | None:
+    claim = declared.claim(subject, key)
+    if claim is None:
+        return None
+    return Owner(document=claim.document, deletion_policy=claim.deletion_policy)

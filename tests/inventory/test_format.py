@@ -1,0 +1,181 @@
+"""Records as text: everything reads back, equal records are equal bytes, damage is never taken for empty."""
+
+import dataclasses
+import json
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import InventoryError
+from reconciler.inventory.format import ClusterRecords, decode, encode
+from reconciler.inventory.writers import KnownWriter, Writer
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owned, Owner, Record
+from reconciler.quota.patterns import EntityPattern, Form, NamePattern
+from tests.inventory.samples import ALICE, CHANGES, RECORD_CHANGES
+
+WRITER = KnownWriter(
+    writer=Writer(
+        id="git:prod",
+        what="kquota apply",
+        scope=(
+            EntityPattern(user=NamePattern(prefix="pay-"), client_id=NamePattern(exact="x")),
+            EntityPattern(forms=frozenset({Form.IP, Form.DEFAULT_IP})),
+        ),
+    ),
+    seen=3.5,
+)
+
+
+def document() -> dict:
+    owned = Owned(cluster_id="lkc").with_changes(CHANGES)
+    return {"lkc": ClusterRecords(owned=owned, writers={"git:prod": WRITER})}
+
+
+@given(st.lists(RECORD_CHANGES), st.lists(RECORD_CHANGES, max_size=2))
+def test_everything_reads_back(changes, others):
+    clusters = {
+        "one": ClusterRecords(owned=Owned(cluster_id="one").with_changes(changes)),
+        "two/\n": ClusterRecords(owned=Owned(cluster_id="two/\n").with_changes(others)),
+    }
+    assert decode(encode(clusters), where="x") == clusters
+
+
+def test_a_full_document_with_a_nan_and_a_writer_reads_back():
+    back = decode(encode(document()), where="x")["lkc"]
+    override = back.owned.overrides[ALICE, Key.PRODUCER_BYTE_RATE]
+    assert math.isnan(override.before)
+    assert back.writers == {"git:prod": WRITER}
+    expected = document()["lkc"].owned
+    repaired = dataclasses.replace(
+        back.owned,
+        overrides={p: dataclasses.replace(o, before=None) for p, o in back.owned.overrides.items()},
+    )
+    assert repaired == dataclasses.replace(
+        expected,
+        overrides={p: dataclasses.replace(o, before=None) for p, o in expected.overrides.items()},
+    )
+
+
+@given(st.lists(RECORD_CHANGES, unique_by=lambda c: repr(c)[:60]), st.randoms())
+def test_equal_records_are_equal_bytes_whatever_their_history(changes, random):
+    owned = Owned(cluster_id="one").with_changes(changes)
+    mixed = {
+        name: dict(sorted(getattr(owned, name).items(), key=lambda _: random.random()))
+        for name in ("records", "intents", "drift_since", "overrides")
+    }
+    shuffled = dataclasses.replace(owned, **mixed)
+    assert encode({"one": ClusterRecords(owned=owned)}) == encode(
+        {"one": ClusterRecords(owned=shuffled)}
+    )
+
+
+def test_one_entity_stands_on_one_line_so_that_git_shows_what_changed():
+    lines = encode(document()).decode().splitlines()
+    assert '["alice",false,false,[1048576.0,null,50.5,null,null],[1,null,0,null,null]],' in lines
+
+
+def test_the_golden_document():
+    assert encode(document()).decode().splitlines() == [
+        '{"kind":"kquota-inventory","format":1,"clusters":{',
+        '"lkc":{',
+        '"writers":[',
+        '["git:prod","kquota apply",3.5,[[[],["^","pay-"],["=","x"],null],[["defaultIp","ip"],null,null,null]]]],',
+        '"owners":[',
+        '["shop/x",null,5.0],',
+        '["payments/alice","Delete",1700000000.25]],',
+        '"records":[',
+        '["a\\n\\"|`\\u202e<default>",null,false,[null,9.223372036854776e+18,null,null,null],0],',
+        '["alice",false,false,[1048576.0,null,50.5,null,null],[1,null,0,null,null]],',
+        '[false,false,"::1",[null,null,null,null,3.0],0]],',
+        '"intents":[',
+        '["a\\n\\"|`\\u202e<default>",null,false,"producer_byte_rate",0.1,1],',
+        '["<default>",false,false,"producer_byte_rate",null,1]],',
+        '"drift":[',
+        '["alice",false,false,"producer_byte_rate",12.5]],',
+        '"orphaned":[',
+        '[false,false,"::1","connection_creation_rate"]],',
+        '"overrides":[',
+        '["alice",false,false,"producer_byte_rate",null,99.0,"me\\n","night|shift","nan",7.0,true]]}',
+        "}}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"kind":"kquota-inventory"', '"kind":"other"'),
+        ('"format":1', '"format":2'),
+        ('"clusters"', '"klusters"'),
+        ('"records"', '"recordz"'),
+        ('"orphaned":[', '"orphaned":["x",'),
+        ('["alice",false,false,[', '["alice",true,false,['),
+        ('["alice",false,false,[', '["alice",false,"::1",['),
+        ("[1048576.0,null,50.5,null,null]", "[1048576.0,null,50.5,null]"),
+        ("[1048576.0,null,50.5,null,null]", '["1",null,50.5,null,null]'),
+        ("[1048576.0,null,50.5,null,null]", "[null,null,null,null,null]"),
+        ("[1,null,0,null,null]", "[0,null,null,null,null]"),
+        ("[1,null,0,null,null]", "[0,null,7,null,null]"),
+        ("[1,null,0,null,null]", "true"),
+        ("[1,null,0,null,null]", "-1"),
+        ('"Delete"', '"Vanish"'),
+        ('"producer_byte_rate",12.5', '"producer_rate",12.5'),
+        ('"producer_byte_rate",12.5', '"producer_byte_rate"'),
+        ('"producer_byte_rate",12.5', '"producer_byte_rate","x"'),
+        ('"night|shift"', "3"),
+        ('"kquota apply",3.5', '"kquota apply","x"'),
+        ('["^","pay-"]', '["?","pay-"]'),
+        (
+            '"alice",false,false,[',
+            '"<default>",false,false,[1.0,null,null,null,null],0],\n["<default>",false,false,[',
+        ),
+    ],
+)
+def test_anything_else_is_damage(old, new):
+    text = encode(document()).decode()
+    assert old in text
+    with pytest.raises(InventoryError) as caught:
+        decode(text.replace(old, new, 1).encode(), where="inv.json")
+    assert "inv.json" in str(caught.value)
+
+
+@given(st.integers(min_value=0), st.sampled_from([b"", b"x", b"\xff", b'"', b"{"]))
+def test_no_cut_and_no_flip_gives_an_empty_inventory(place, junk):
+    content = encode(document())
+    at = place % (len(content) - 2)
+    for broken in (content[:at], content[:at] + junk + content[at + 1 :]):
+        try:
+            back = decode(broken, where="x")
+        except InventoryError:
+            continue
+        assert len(back) == 1
+        assert len(next(iter(back.values())).owned.records) >= 2
+
+
+def test_a_field_that_stands_twice_is_damage():
+    with pytest.raises(InventoryError, match="twice"):
+        decode(b'{"kind":"kquota-inventory","format":1,"clusters":{},"clusters":{}}', where="x")
+
+
+def test_ten_thousand_entities_with_three_keys_are_read_in_tens_of_milliseconds():
+    owners = [Owner(document=f"team/{i}", since=float(i)) for i in range(10_000)]
+    records = {
+        entity(user=f"user-{i}", client_id=f"c-{i % 7}"): Record(
+            (1048576.0 + i, 2.0, 50.5, None, None), (o, o, o, None, None)
+        )
+        for i, o in enumerate(owners)
+    }
+    content = encode({"lkc": ClusterRecords(owned=Owned(cluster_id="lkc", records=records))})
+    start = time.process_time()
+    back = decode(content, where="x")
+    spent = time.process_time() - start
+    assert back["lkc"].owned.records == records
+    assert spent < 0.6, f"{spent * 1000:.0f} ms"
+
+
+def test_the_document_is_plain_json():
+    assert json.loads(encode(document()))["clusters"]["lkc"]["owners"][0] == ["shop/x", None, 5.0]
