@@ -1,0 +1,381 @@
+"""Bytes made by Kafka's own classes: what they write we read, and what we write is what they write."""
+
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from reconciler.errors import EncodeError
+from reconciler.wire import (
+    alter_client_quotas,
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    frames,
+    metadata,
+    sasl_authenticate,
+    sasl_handshake,
+    scram_credentials,
+)
+from reconciler.wire.apis import BY_KEY, Api
+from reconciler.wire.primitives import Reader, Writer
+from tests.wire import samples
+
+pytestmark = pytest.mark.golden
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+FRAMES = [it for it in json.loads((GOLDEN / "wire.json").read_text()) if it["kind"] == "wire"]
+DOUBLES = [it for it in json.loads((GOLDEN / "wire.json").read_text()) if it["kind"] == "float64"]
+BODIES = json.loads((GOLDEN / "wire_versions.json").read_text())
+
+MODULES: dict[int, ModuleType] = {
+    3: metadata,
+    17: sasl_handshake,
+    18: api_versions,
+    32: describe_configs,
+    36: sasl_authenticate,
+    50: scram_credentials,
+    60: describe_cluster,
+}
+
+TOPIC_ID = bytes(range(1, 17))
+LONG = "n" * 300
+
+REQUESTS: dict[tuple[int, str], object] = {
+    (3, "topic"): metadata.Request(
+        topics=(metadata.RequestTopic(name="t"),), allow_auto_topic_creation=True
+    ),
+    (3, "no_creation"): metadata.Request(topics=(metadata.RequestTopic(name="t"),)),
+    (3, "all_topics"): metadata.Request(topics=None, allow_auto_topic_creation=True),
+    (3, "cluster_operations"): metadata.Request(
+        topics=(metadata.RequestTopic(name="t"),),
+        allow_auto_topic_creation=True,
+        include_cluster_operations=True,
+    ),
+    (3, "topic_operations"): metadata.Request(
+        topics=(metadata.RequestTopic(name="t"),),
+        allow_auto_topic_creation=True,
+        include_topic_operations=True,
+    ),
+    (3, "topic_by_id"): metadata.Request(
+        topics=(metadata.RequestTopic(name=None, topic_id=TOPIC_ID),),
+        allow_auto_topic_creation=True,
+    ),
+    (17, "plain"): sasl_handshake.Request(mechanism="PLAIN"),
+    (18, "full"): api_versions.Request(
+        software_name="kq", software_version="1.2", cluster_id="cid", node_id=3
+    ),
+    (18, "plain"): api_versions.Request(software_name="kq", software_version="1.2"),
+    (32, "plain"): describe_configs.Request(
+        resources=(
+            describe_configs.Resource(
+                resource_type=describe_configs.BROKER,
+                name="1",
+                keys=("client.quota.callback.class", "quota.window.num"),
+            ),
+            describe_configs.Resource(resource_type=describe_configs.TOPIC, name="t"),
+        ),
+        include_synonyms=True,
+    ),
+    (32, "documentation"): describe_configs.Request(
+        resources=(
+            describe_configs.Resource(
+                resource_type=describe_configs.BROKER,
+                name="1",
+                keys=("client.quota.callback.class", "quota.window.num"),
+            ),
+        ),
+        include_documentation=True,
+    ),
+    (36, "plain"): sasl_authenticate.Request(token=b"\x01\x02\x03"),
+    (50, "some"): scram_credentials.Request(users=("alice", "zoë")),
+    (60, "plain"): describe_cluster.Request(include_operations=True),
+    (60, "controllers"): describe_cluster.Request(endpoint_type=describe_cluster.CONTROLLERS),
+    (60, "fenced"): describe_cluster.Request(include_fenced=True),
+    (48, "any"): describe_client_quotas.Request(
+        components=(("user", describe_client_quotas.ANY, None), ("ip", 0, "::1")), strict=True
+    ),
+}
+
+_PARTITION = metadata.Partition(
+    index=4, leader_id=1, error_code=5, leader_epoch=6, replicas=(1, 2), in_sync=(1,), offline=(2,)
+)
+_METADATA = metadata.Response(
+    throttle_time_ms=9,
+    brokers=(
+        metadata.Broker(node_id=1, host="h1", port=9092, rack="r"),
+        metadata.Broker(node_id=2, host="h2", port=9093),
+    ),
+    cluster_id="cid",
+    controller_id=2,
+    topics=(
+        metadata.Topic(
+            name="t", error_code=3, topic_id=TOPIC_ID, is_internal=True, partitions=(_PARTITION,)
+        ),
+    ),
+    error_code=3,
+)
+_CLUSTER = describe_cluster.Response(
+    throttle_time_ms=5,
+    error_code=1,
+    error_message="m",
+    cluster_id="cid",
+    controller_id=1,
+    brokers=(
+        describe_cluster.Broker(node_id=1, host="h", port=9, rack="r"),
+        describe_cluster.Broker(node_id=2, host="h2", port=10),
+    ),
+    operations=3072,
+)
+
+RESPONSES: dict[tuple[int, str], object] = {
+    (3, "full"): _METADATA,
+    (3, "operations"): replace(
+        _METADATA, operations=5120, topics=(replace(_METADATA.topics[0], operations=264),)
+    ),
+    (17, "full"): sasl_handshake.Response(error_code=33, mechanisms=("PLAIN", "OAUTHBEARER")),
+    (18, "full"): api_versions.Response(
+        error_code=0,
+        throttle_time_ms=7,
+        apis=(
+            api_versions.ApiRange(api_key=48, lowest=0, highest=1),
+            api_versions.ApiRange(api_key=60, lowest=0, highest=2),
+        ),
+        features=(
+            api_versions.Feature(name="metadata.version", lowest=7, highest=25),
+            api_versions.Feature(name="group.version", lowest=1, highest=2),
+        ),
+        finalized_epoch=17,
+        finalized=(api_versions.Feature(name="metadata.version", lowest=8, highest=24),),
+        zk_migration_ready=True,
+    ),
+    (32, "full"): describe_configs.Response(
+        throttle_time_ms=1,
+        results=(
+            describe_configs.Result(
+                resource_type=4,
+                name="1",
+                settings=(
+                    describe_configs.Setting(
+                        name="quota.window.num",
+                        value="11",
+                        read_only=True,
+                        source=5,
+                        synonyms=(describe_configs.Synonym(name="s", value=None, source=5),),
+                        config_type=3,
+                        documentation="doc",
+                    ),
+                    describe_configs.Setting(
+                        name="x", value=None, source=4, is_sensitive=True, config_type=9
+                    ),
+                ),
+            ),
+            describe_configs.Result(
+                resource_type=2, name="t", error_code=31, error_message="denied"
+            ),
+        ),
+    ),
+    (36, "full"): sasl_authenticate.Response(
+        error_code=58, error_message="no", token=b"\x04\x05", session_lifetime_ms=3_600_000
+    ),
+    (50, "full"): scram_credentials.Response(
+        throttle_time_ms=2,
+        users=(
+            scram_credentials.User(
+                name="alice",
+                credentials=(
+                    scram_credentials.Credential(mechanism=1, iterations=4096),
+                    scram_credentials.Credential(mechanism=2, iterations=8192),
+                ),
+            ),
+            scram_credentials.User(name="bob", error_code=91, error_message="none"),
+        ),
+    ),
+    (60, "full"): _CLUSTER,
+    (60, "fenced"): replace(
+        _CLUSTER,
+        endpoint_type=2,
+        brokers=(replace(_CLUSTER.brokers[0], is_fenced=True), _CLUSTER.brokers[1]),
+    ),
+}
+
+DESCRIBED = [
+    (
+        (("client-id", "app"), ("user", LONG)),
+        (("request_percentage", float("nan")), ("future_rate", 0.1)),
+    ),
+    ((("ip", None),), (("connection_creation_rate", float("inf")),)),
+    ((("group", "g"),), ()),
+    ((("user", ""),), (("producer_byte_rate", -0.0),)),
+]
+
+ALTERATIONS = (
+    (
+        (("user", LONG), ("client-id", None)),
+        (("producer_byte_rate", 1.5), ("request_percentage", None), ("consumer_byte_rate", -0.0)),
+    ),
+    ((("user", "zoë"),), (("x", None),)),
+    ((), (("x", 3.0),)),
+    ((("user", "zoë"),), ()),
+)
+
+RESULTS = (
+    ((("user", "u"),), 0, None),
+    ((("client-id", None), ("user", "zoë")), 42, "bad"),
+)
+
+
+def name_of(vector: dict[str, object]) -> str:
+    return "-".join(str(vector[field]) for field in ("name", "direction", "api_key", "api_version"))
+
+
+def chosen(direction: str, keys: set[int]) -> list[dict[str, object]]:
+    return [it for it in BODIES if it["direction"] == direction and it["api_key"] in keys]
+
+
+@pytest.mark.parametrize("vector", FRAMES, ids=name_of)
+def test_a_frame_of_kafkas_classes_is_read_and_written_back(vector: dict[str, object]) -> None:
+    frame = bytes.fromhex(str(vector["frame_hex"]))
+    api, version = BY_KEY[int(vector["api_key"])], int(vector["api_version"])
+    correlation_id = int(vector["correlation_id"])
+    assert frames.frame_size(frame[:4]) == len(frame) - 4
+    if vector["direction"] == "request":
+        header, body = frames.decode_request(frame[4:])
+        assert header == frames.RequestHeader(
+            api_key=api.key,
+            api_version=version,
+            correlation_id=correlation_id,
+            client_id=str(vector["client_id"]),
+        )
+        assert len(frame) - len(body) == 4 + int(vector["header_bytes"])
+        again = request_again(api, version, body)
+        written = frames.encode_request(
+            api, version, correlation_id=correlation_id, client_id="quotactl", body=again
+        )
+    else:
+        assert frames.correlation_id_of(frame[4:]) == correlation_id
+        body = frames.response_body(api, version, frame[4:])
+        assert len(frame) - len(body) == 4 + int(vector["header_bytes"])
+        again = response_again(api, version, body)
+        written = frames.encode_response(
+            api, version, correlation_id=correlation_id, body=again
+        )
+    assert written == frame
+
+
+def request_again(api: Api, version: int, body: bytes) -> bytes:
+    """``body`` after a way through our classes."""
+    if api.key == 49:
+        request = alter_client_quotas.decode_request(version, body)
+        return alter_client_quotas.encode_request(
+            version, request.alterations, validate_only=request.validate_only
+        )
+    module = MODULES.get(api.key, describe_client_quotas)
+    again: bytes = module.encode_request(version, module.decode_request(version, body))
+    return again
+
+
+def response_again(api: Api, version: int, body: bytes) -> bytes:
+    if api.key == 48:
+        described = describe_client_quotas.decode_response(version, body, samples.LAYOUT)
+        (row,) = described.entries.items()
+        assert row == ((None, "café", False), (1048576.0, None, 12.5, None, None))
+        return body
+    if api.key == 49:
+        altered = alter_client_quotas.decode_response(version, body)
+        return alter_client_quotas.encode_response(
+            version, results=altered.results, throttle_time_ms=altered.throttle_time_ms
+        )
+    module = MODULES[api.key]
+    again: bytes = module.encode_response(version, module.decode_response(version, body))
+    return again
+
+
+@pytest.mark.parametrize("vector", DOUBLES, ids=lambda it: it["java_text"])
+def test_a_float64_has_javas_bytes(vector: dict[str, str]) -> None:
+    octets = bytes.fromhex(vector["hex"])
+    value = Reader(octets, flexible=True).float64()
+    assert struct.pack(">d", float(vector["java_text"])) == octets
+    writer = Writer(flexible=True)
+    writer.float64(value)
+    assert writer.to_bytes() == octets
+
+
+@pytest.mark.parametrize("vector", chosen("request", {*MODULES, 48}), ids=name_of)
+def test_requests_have_kafkas_bytes_in_every_version_or_are_refused_as_kafka_refuses_them(
+    vector: dict[str, object],
+) -> None:
+    key, version = int(vector["api_key"]), int(vector["api_version"])
+    module = MODULES.get(key, describe_client_quotas)
+    request = REQUESTS[key, str(vector["name"])]
+    if vector["body_hex"] is None:
+        with pytest.raises(EncodeError):
+            module.encode_request(version, request)
+        return
+    body = bytes.fromhex(str(vector["body_hex"]))
+    assert module.encode_request(version, request) == body
+    decoded = module.decode_request(version, body)
+    if version == BY_KEY[key].highest:
+        assert decoded == request
+    if not (key == 18 and version < 3):  # the software's name is not on the wire there
+        assert module.encode_request(version, decoded) == body
+
+
+@pytest.mark.parametrize("vector", chosen("response", set(MODULES)), ids=name_of)
+def test_answers_have_kafkas_bytes_in_every_version(vector: dict[str, object]) -> None:
+    key, version = int(vector["api_key"]), int(vector["api_version"])
+    module = MODULES[key]
+    response = RESPONSES[key, str(vector["name"])]
+    body = bytes.fromhex(str(vector["body_hex"]))
+    assert module.encode_response(version, response) == body
+    decoded = module.decode_response(version, body)
+    assert module.encode_response(version, decoded) == body
+    if version == BY_KEY[key].highest:
+        assert decoded == response
+
+
+@pytest.mark.parametrize("vector", chosen("response", {48}), ids=name_of)
+def test_describe_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
+    version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
+    described = describe_client_quotas.decode_response(version, body, samples.LAYOUT)
+    if vector["name"] == "refused":
+        written = describe_client_quotas.encode_response(
+            version, entries=None, error_code=31, error_message="Cluster authorization failed."
+        )
+        assert (described.error_code, described.entries) == (31, {})
+    else:
+        written = describe_client_quotas.encode_response(
+            version, entries=DESCRIBED, throttle_time_ms=3
+        )
+        nan, *rest = described.entries[LONG, "app", False][2], described.throttle_time_ms
+        assert nan != nan  # noqa: PLR0124 - that is what NaN is
+        assert rest == [3]
+        assert described.entries[False, False, None][4] == float("inf")
+        assert str(described.entries["", False, False][0]) == "-0.0"
+        assert described.foreign_values == {(LONG, "app", False): (("future_rate", 0.1),)}
+        assert described.foreign_entities == (((("group", "g"),), ()),)
+    assert written == body
+
+
+@pytest.mark.parametrize("vector", chosen("request", {49}), ids=name_of)
+def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
+    version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
+    assert (
+        alter_client_quotas.encode_request(version, ALTERATIONS, validate_only=True) == body
+    )
+    request = alter_client_quotas.decode_request(version, body)
+    assert request == alter_client_quotas.Request(alterations=ALTERATIONS, validate_only=True)
+
+
+@pytest.mark.parametrize("vector", chosen("response", {49}), ids=name_of)
+def test_alter_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
+    version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
+    assert (
+        alter_client_quotas.encode_response(version, results=RESULTS, throttle_time_ms=4) == body
+    )
+    altered = alter_client_quotas.decode_response(version, body)
+    assert altered == alter_client_quotas.Altered(throttle_time_ms=4, results=RESULTS)
