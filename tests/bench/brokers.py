@@ -1,0 +1,204 @@
+"""Whole processes on a real broker: our commands against Java programs that do the same with Kafka's AdminClient."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench import harness, loading
+from tests.servers import jars, raw_quotas, tools
+from tests.servers.fault_proxy import in_front_of
+from tests.servers.kafka import KafkaCluster
+
+VERSION = "4.3.1"
+HEAP_MEGABYTES = 1024
+JAVA = Path(__file__).parent / "java"
+SNAKEYAML = "2.4"
+KQUOTA = Path(sys.executable).with_name("kquota")
+
+PROJECT = """\
+apiVersion: kafka-quotas.io/v1alpha1
+kind: Project
+clusters:
+  - metadata:
+      name: bench
+    spec:
+      bootstrapServers: ["{bootstrap}"]
+    manifests: ["quotas/*.yaml"]
+"""
+
+SNAKEYAML_POM = f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>io.kafka-quotas.bench</groupId><artifactId>snakeyaml</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>org.yaml</groupId><artifactId>snakeyaml</artifactId><version>{SNAKEYAML}</version></dependency>
+  </dependencies>
+</project>
+"""
+
+
+@dataclass(slots=True)
+class Workspace:
+    """A project with 10,000 documents, a list for Java with the same content, and a turn that shifts every value."""
+
+    folder: Path
+    bootstrap: str
+    turn: int = 0
+
+    def project(self, text: str = PROJECT) -> None:
+        (self.folder / "kquota.yaml").write_text(text.format(bootstrap=self.bootstrap), encoding="utf-8")
+
+    def shift(self) -> None:
+        """New values everywhere, in the manifests and in the list."""
+        self.turn += 1
+        loading.write_manifests(self.folder / "quotas", offset=self.turn)
+        lines = [
+            f"user-{number:05d}\tclient-{number:05d}"
+            f"\tproducer_byte_rate={1_000_000 + number + self.turn}"
+            f"\tconsumer_byte_rate={(2_000 + number + self.turn) * 1024}"
+            f"\trequest_percentage={50 + self.turn + number % 50}.5"
+            for number in range(loading.DOCUMENTS)
+        ]
+        (self.folder / "list.tsv").write_text("\n".join(lines), encoding="utf-8")
+
+    def kquota(self, *words: str) -> list[str]:
+        return [str(KQUOTA), *words]
+
+
+def java_command(program: str, *arguments: str) -> list[str]:
+    """A Java peer as users run it: default JVM settings, no archive, no tuning against it."""
+    source = tools.JavaSource(path=JAVA / f"{program}.java", class_name=program)
+    classpath = ":".join([jars.resolve(VERSION).classpath, snakeyaml()])
+    compiled = compile_peer(source, classpath)
+    return [
+        jars.java(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-cp", f"{classpath}:{compiled}", program, *arguments,
+    ]  # fmt: skip
+
+
+def compile_peer(source: tools.JavaSource, classpath: str) -> Path:
+    import subprocess
+
+    text = source.path.read_text(encoding="utf-8")
+
+    def fill(folder: Path) -> None:
+        subprocess.run(
+            [jars.javac(), "--release", "17", "-cp", classpath, "-d", str(folder), str(source.path)], check=True
+        )
+
+    return jars.cached(f"bench-{source.class_name}-{jars.digest(text, classpath, jars.java_identity())}", fill)
+
+
+def snakeyaml() -> str:
+    """SnakeYAML's jar, from Maven."""
+    import subprocess
+
+    def fill(folder: Path) -> None:
+        (folder / "pom.xml").write_text(SNAKEYAML_POM, encoding="utf-8")
+        command = [
+            jars.program("mvn", "Maven"), "-B", "-q", "-f", str(folder / "pom.xml"),
+            f"{jars.DEPENDENCY_PLUGIN}:copy-dependencies", f"-DoutputDirectory={folder}",
+        ]  # fmt: skip
+        subprocess.run(command, check=True)
+
+    return str(jars.cached(f"snakeyaml-{SNAKEYAML}", fill) / f"snakeyaml-{SNAKEYAML}.jar")
+
+
+@contextmanager
+def workspace() -> Iterator[tuple[Workspace, KafkaCluster]]:
+    folder = Path(tempfile.mkdtemp(prefix="kquota-bench-"))
+    try:
+        with KafkaCluster(VERSION, heap_megabytes=HEAP_MEGABYTES) as cluster:
+            made = Workspace(folder=folder, bootstrap=cluster.bootstrap())
+            made.project()
+            made.shift()
+            yield made, cluster
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
+    """Apply a saved plan against a Java program that applies the same list."""
+
+    def plan() -> None:
+        space.shift()
+        run(space, "plan", "--out", "plan.json", "--validate", "none")
+
+    return {
+        "ours": harness.wall_of(
+            space.kquota("apply", "plan.json", "--yes", "--trust-plan", "--validate", "broker"),
+            before=plan, cwd=space.folder, env=TRUST,
+        ),
+        "java": harness.wall_of(
+            java_command("ApplyList", space.bootstrap, str(space.folder / "list.tsv")),
+            before=space.shift, expect="applied 10000",
+        ),
+    }  # fmt: skip
+
+
+def from_yaml(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
+    """Apply from YAML against a Java program that reads the same directory with SnakeYAML."""
+    return {
+        "ours": harness.wall_of(
+            space.kquota("apply", "--yes", "--validate", "broker"), before=space.shift, cwd=space.folder
+        ),
+        "java": harness.wall_of(
+            java_command("ReadManifests", "apply", space.bootstrap, str(space.folder / "quotas")),
+            before=space.shift, expect="differing 10000",
+        ),
+    }  # fmt: skip
+
+
+def no_op_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
+    """A plan that finds nothing to do, against the same in Java."""
+    run(space, "apply", "--yes")
+    return {
+        "ours": harness.wall_of(space.kquota("plan", "--detailed-exitcode"), cwd=space.folder),
+        "java": harness.wall_of(
+            java_command("ReadManifests", "plan", space.bootstrap, str(space.folder / "quotas")),
+            expect="differing 0",
+        ),
+    }
+
+
+# A benchmark has no terminal to confirm on; this says that it is one.
+TRUST = {"KQUOTA_TRUST_PLAN": "benchmark", "CI": ""}
+
+
+def run(space: Workspace, *words: str) -> None:
+    _ = harness.wall_of(space.kquota(*words), cwd=space.folder, env=TRUST)()
+
+
+def requests() -> dict[str, int]:
+    """Requests of one apply of 10,000 entities with three keys each, from nothing, counted by a proxy."""
+    folder = Path(tempfile.mkdtemp(prefix="kquota-bench-"))
+    try:
+        with KafkaCluster(VERSION, heap_megabytes=HEAP_MEGABYTES) as cluster, in_front_of(cluster, "PLAINTEXT") as proxies:
+            (proxy,) = proxies.values()
+            space = Workspace(folder=folder, bootstrap=f"127.0.0.1:{proxy.port}")
+            space.project()
+            space.shift()
+            run(space, "apply", "--yes", "--validate", "broker")
+            describes = [one for one in proxy.requests if one.api_key == 48]
+            alters = [one for one in proxy.requests if one.api_key == 49]
+            return {
+                "full describes": sum(is_full(one.frame) for one in describes),
+                "filtered describes": sum(not is_full(one.frame) for one in describes),
+                "validate-only": sum(not one.writes for one in alters),
+                "alters": sum(one.writes for one in alters),
+            }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_full(frame: bytes) -> bool:
+    """Whether a DescribeClientQuotas v1 frame has no component: its body is count+1 = 1, strict = 0, no tags."""
+    return frame.endswith(b"\x01\x00\x00")
+
+
+def clear(cluster: KafkaCluster) -> None:
+    raw_quotas.clear(cluster.port())

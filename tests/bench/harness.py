@@ -1,0 +1,134 @@
+"""How every figure is taken: whole processes, candidates interleaved round by round, medians, ratios within one run.
+
+A sample is one fresh process. It either is the command under test, timed from outside, or prints one JSON line with
+what it measured of itself (CPU seconds, peak memory growth).
+"""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROUNDS = 5
+SAMPLE_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One candidate's samples of one figure, in the order they were taken."""
+
+    samples: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.samples)
+
+    @property
+    def spread(self) -> str:
+        return f"{min(self.samples):.3g}-{max(self.samples):.3g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table: what was done, ours against a peer, and the bar."""
+
+    work: str
+    peer: str
+    ours: Figures
+    theirs: Figures | None
+    unit: str
+    bar: str
+    verdict: Callable[[float], bool]
+    value: float
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def met(self) -> bool:
+        return self.verdict(self.value)
+
+
+def interleaved(
+    candidates: Mapping[str, Callable[[], float | Mapping[str, float]]],
+    *,
+    rounds: int = ROUNDS,
+    warmup: bool = False,
+) -> dict[str, dict[str, Figures]]:
+    """Candidate -> figure name -> samples; each round runs every candidate once, in turn."""
+    taken: dict[str, dict[str, list[float]]] = {name: {} for name in candidates}
+    for number in range(rounds + warmup):
+        for name, run in candidates.items():
+            answer = run()
+            if warmup and number == 0:
+                continue
+            for figure, value in ({"s": answer} if isinstance(answer, float) else answer).items():
+                taken[name].setdefault(figure, []).append(value)
+            say(f"  {name}: {json.dumps(answer)}")
+    return {
+        name: {figure: Figures(samples=tuple(values)) for figure, values in figures.items()}
+        for name, figures in taken.items()
+    }
+
+
+def say(line: str) -> None:
+    """Progress, on stderr: facts go to stdout at the end."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def self_measured(*words: str) -> Callable[[], Mapping[str, float]]:
+    """A sample that prints its own figures: ``python -m tests.bench.sample WORDS``."""
+
+    def run() -> Mapping[str, float]:
+        answer = subprocess.run(
+            [sys.executable, "-m", "tests.bench.sample", *words],
+            capture_output=True, text=True, check=False, timeout=SAMPLE_SECONDS,
+        )  # fmt: skip
+        if answer.returncode != 0:
+            raise SystemExit(f"the sample {' '.join(words)} failed:\n{answer.stderr[-2000:]}")
+        return {name: float(value) for name, value in json.loads(answer.stdout).items()}
+
+    return run
+
+
+def wall_of(
+    command: Sequence[str],
+    *,
+    before: Callable[[], None] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    expect: str = "",
+) -> Callable[[], Mapping[str, float]]:
+    """A sample that is a whole command: wall and CPU seconds from start to exit.
+
+    Args:
+        command: What to run; it must exit with 0 and print ``expect``.
+        before: Brings the world into the state the command needs; not timed.
+        env: Added to the environment.
+        cwd: Where to run it.
+        expect: A text that the output must hold, so that a command that did nothing is no sample.
+    """
+
+    def run() -> Mapping[str, float]:
+        if before is not None:
+            before()
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = time.perf_counter()
+        answer = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=SAMPLE_SECONDS, cwd=cwd,
+            env={**os.environ, **(env or {})},
+        )  # fmt: skip
+        wall = time.perf_counter() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if answer.returncode != 0 or expect not in answer.stdout + answer.stderr:
+            raise SystemExit(
+                f"{' '.join(command)} ended with {answer.returncode}:\n{answer.stdout[-2000:]}\n{answer.stderr[-2000:]}"
+            )
+        cpu = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
+        return {"wall": wall, "cpu": cpu}
+
+    return run

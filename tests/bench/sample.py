@@ -1,0 +1,55 @@
+"""One sample in a process of its own: ``python -m tests.bench.sample KIND CANDIDATE [FILE]`` prints its figures as JSON."""
+
+import gc
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.bench import codec, loading, planning
+
+REPEATS = 3
+
+
+def cpu_and_peak(work: Callable[[], Any]) -> dict[str, float]:
+    """Least CPU seconds of three runs, and by how much resident memory grew during the first, in MB.
+
+    The collector stays as Python sets it: that is how users run it.
+    """
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    took = []
+    peak = 0.0
+    for number in range(REPEATS):
+        start = time.process_time()
+        result = work()
+        took.append(time.process_time() - start)
+        if number == 0:
+            peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        del result
+        gc.collect()
+    return {"cpu": min(took), "peak_mb": peak}
+
+
+def main(words: list[str]) -> dict[str, float]:
+    match words:
+        case ["decode", name, path]:
+            body, decode = Path(path).read_bytes(), codec.DECODERS[name]
+            return cpu_and_peak(lambda: decode(body))
+        case ["encode", name]:
+            wanted, encode = codec.alterations(), codec.ENCODERS[name]
+            encode(wanted[:10])
+            return cpu_and_peak(lambda: encode(wanted))
+        case ["plan", name]:
+            return cpu_and_peak(planning.CANDIDATES[name]())
+        case ["load", name, path]:
+            return cpu_and_peak(loading.CANDIDATES[name](Path(path)))
+        case _:
+            raise SystemExit(f"no such sample: {words}")
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1:])))
