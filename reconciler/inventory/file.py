@@ -6,9 +6,10 @@ has written. The moment of replacing the file is guarded by a second, short lock
 clusters share the file.
 """
 
+import contextlib
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -134,18 +135,21 @@ class FileInventory:
     def _beside(self, name: str) -> Path:
         return self._path.parent / f".{self._path.name}.{name}"
 
-    def _short_lock(self) -> FileLock:
+    @contextlib.contextmanager
+    def _short_lock(self) -> Iterator[None]:
         lock = FileLock(self._beside("lock"), what="a write of the file", now=self._clock.now())
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
+        while not lock.is_held:
             try:
                 lock.acquire()
             except InventoryLocked:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
-            else:
-                return lock
+        try:
+            yield
+        finally:
+            lock.release()
 
 
 def _safe(cluster_id: str) -> str:

@@ -1,0 +1,226 @@
+"""A Kafka cluster in memory, as far as quotas go. Implements ``ports.QuotaStore``.
+
+Alterations go into one log, as they do at a KRaft controller; each broker shows the log up to where its lag
+lets it see. Faults are scripted by entity, brokers lag by seconds of a fake clock, other writers write into
+the same log. Every state of the log can be asked for afterwards, so that tests can look at each of them.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.errors import ConnectError
+from reconciler.ports import Cluster, Node, Progress, Visibility
+from reconciler.quota.entity import Entity, is_legal
+from reconciler.quota.filters import Filter
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.outcome import Alteration, Applied, Rejected, Result, Unknown
+from reconciler.quota.state import State
+from tests.fakes.clock import FakeClock
+
+LOST, LANDED, LATE = "lost", "landed", "late"
+"""What becomes of an alteration whose answer never comes: nothing, it is in the log, or it gets there later."""
+
+
+@dataclass
+class Faults:
+    """What goes wrong.
+
+    Attributes:
+        rejected: Entity -> (code, name, message).
+        unknown: Entity -> ``LOST``, ``LANDED`` or ``LATE``.
+        lag: Broker id -> seconds until it shows a change; ``math.inf`` = never.
+        unreachable: Broker id -> why it cannot be asked.
+        before: Called before each request with its name (``cluster``, ``describe``, ``alter``, ``validate``,
+            ``wait_visible``); may write to the log as somebody else, or raise.
+    """
+
+    rejected: dict[Entity, tuple[int, str, str]] = field(default_factory=dict)
+    unknown: dict[Entity, str] = field(default_factory=dict)
+    lag: dict[int, float] = field(default_factory=dict)
+    unreachable: dict[int, str] = field(default_factory=dict)
+    before: Callable[[str], None] = lambda _: None
+
+
+class FakeCluster:
+    """See the module.
+
+    Args:
+        state: What stands there from the start.
+        brokers: Number of brokers, with ids from 1.
+        rights: What our principal may do.
+    """
+
+    def __init__(
+        self,
+        state: State | None = None,
+        *,
+        clock: FakeClock | None = None,
+        brokers: int = 3,
+        cluster_id: str = "fake-cluster",
+        rights: frozenset[str] | None = frozenset({"DescribeConfigs", "AlterConfigs"}),
+        behaves_as: str = "4.x",
+    ) -> None:
+        self.clock = clock or FakeClock()
+        self.faults = Faults()
+        self.cluster_id = cluster_id
+        self.rights = rights
+        self.behaves_as = behaves_as
+        self.requests: list[str] = []
+        self.sent: list[tuple[Alteration, ...]] = []
+        self.validated: list[tuple[Alteration, ...]] = []
+        self._brokers = tuple(range(1, brokers + 1))
+        self._start = state or State()
+        self._log: list[tuple[float, Entity, tuple[tuple[Key, float | None], ...]]] = []
+        self._late: list[Alteration] = []
+
+    # ---- the port ----
+
+    async def cluster(self) -> Cluster:
+        await self._request("cluster")
+        return Cluster(
+            id=self.cluster_id,
+            nodes=tuple(Node(id=i, host=f"b{i}", port=9092) for i in self._brokers),
+            rights=self.rights,
+            version_hint="4.1+",
+            behaves_as=self.behaves_as,
+        )
+
+    async def describe(self, wanted: Filter, *, node: int | None = None) -> State:
+        await self._request("describe")
+        asked = node if node is not None else next(iter(self._live()), None)
+        if asked is None or asked in self.faults.unreachable:
+            raise ConnectError("no broker answers", node=f"b{asked}")
+        return _filtered(self.shown_by(asked), wanted)
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+    ) -> Mapping[Entity, Result]:
+        await self._request("validate" if validate_only else "alter")
+        assert alterations, "an empty request says nothing"
+        assert len({one.entity for one in alterations}) == len(alterations), (
+            "an entity stands twice"
+        )
+        if validate_only:
+            self.validated.append(tuple(alterations))
+        else:
+            self.sent.append(tuple(alterations))
+        results = {one.entity: self._one(one, validate_only=validate_only) for one in alterations}
+        if progress is not None:
+            progress("validate" if validate_only else "apply", len(alterations), len(alterations))
+        await self.clock.sleep(0.001)
+        return results
+
+    async def wait_visible(self, expected: Sequence[Alteration], *, timeout: float) -> Visibility:  # noqa: ASYNC109
+        await self._request("wait_visible")
+        deadline = self.clock.monotonic() + timeout
+        while True:
+            lagging = tuple(
+                i
+                for i in self._live()
+                if not all(_shows(self.shown_by(i), one) for one in expected)
+            )
+            if not lagging or self.clock.monotonic() >= deadline:
+                return Visibility(
+                    visible=tuple(i for i in self._live() if i not in lagging),
+                    lagging=lagging,
+                    unreachable=dict(self.faults.unreachable),
+                )
+            await self.clock.sleep(0.1)
+
+    # ---- what tests do and ask ----
+
+    def write(self, subject: Entity, key: Key, value: float | None) -> None:
+        """Somebody else changes a value."""
+        self._log.append((self.clock.monotonic(), subject, ((key, value),)))
+
+    def land_late_ones(self) -> None:
+        """What was ``LATE`` reaches the log now."""
+        for one in self._late:
+            self._commit(one)
+        self._late.clear()
+
+    @property
+    def truth(self) -> State:
+        """What the log holds, whoever shows it."""
+        return self.at(len(self._log))
+
+    def at(self, position: int) -> State:
+        """The state after so many entries of the log."""
+        return self._start.with_values(
+            (subject, key, value)
+            for _, subject, operations in self._log[:position]
+            for key, value in operations
+        )
+
+    def states(self) -> list[State]:
+        """Every state that the log went through, the first included."""
+        return [self.at(position) for position in range(len(self._log) + 1)]
+
+    def shown_by(self, broker: int) -> State:
+        """What one broker shows now."""
+        seen = self.clock.monotonic() - self.faults.lag.get(broker, 0.0)
+        return self.at(sum(1 for when, _, _ in self._log if when <= seen))
+
+    @property
+    def writes(self) -> int:
+        """Requests that could have changed something."""
+        return len(self.sent)
+
+    # ---- inside ----
+
+    async def _request(self, name: str) -> None:
+        self.requests.append(name)
+        self.faults.before(name)
+        await self.clock.sleep(0)
+
+    def _live(self) -> tuple[int, ...]:
+        return tuple(i for i in self._brokers if i not in self.faults.unreachable)
+
+    def _one(self, one: Alteration, *, validate_only: bool) -> Result:
+        refusal = self.faults.rejected.get(one.entity) or _broker_rule(one)
+        if refusal:
+            code, name, message = refusal
+            return Rejected(code=code, name=name, message=message)
+        if validate_only:
+            return Applied()
+        fate = self.faults.unknown.get(one.entity)
+        if fate == LATE:
+            self._late.append(one)
+        elif fate != LOST:
+            self._commit(one)
+        return Applied() if fate is None else Unknown(why="the connection was lost")
+
+    def _commit(self, one: Alteration) -> None:
+        changed = tuple(
+            (Key(name), value)
+            for name, value in one.operations
+            if name in set(COLUMNS) and self.truth.value(one.entity, Key(name)) != value
+        )
+        if changed:
+            self._log.append((self.clock.monotonic(), one.entity, changed))
+
+
+def _broker_rule(one: Alteration) -> tuple[int, str, str] | None:
+    if not is_legal(one.entity) or "" in one.entity:
+        return 42, "INVALID_REQUEST", "Invalid client quota entity"
+    for name, value in one.operations:
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            return 42, "INVALID_REQUEST", f"Quota {name} must be greater than 0"
+    return None
+
+
+def _shows(state: State, one: Alteration) -> bool:
+    return all(state.value(one.entity, Key(name)) == value for name, value in one.operations)
+
+
+def _filtered(state: State, wanted: Filter) -> State:
+    return State(
+        limits={e: limits for e, limits in state.limits.items() if wanted.matches(e)},
+        foreign_values={e: v for e, v in state.foreign_values.items() if wanted.matches(e)},
+        foreign_entities=state.foreign_entities if not wanted.components else (),
+    )

@@ -1,0 +1,249 @@
+"""The file inventory: locks, atomic replacement, nothing lost by kill -9, nothing carried over, nothing guessed."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import InventoryError, InventoryLocked, Refused
+from reconciler.inventory.file import FileInventory
+from reconciler.inventory.writers import Writer
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import DriftSeen, Owned, Owner, Recorded
+from reconciler.quota.patterns import EntityPattern, NamePattern
+from tests.fakes.clock import FakeClock
+from tests.inventory.samples import ALICE, CHANGES
+
+ME = Writer(id="me", what="kquota apply")
+
+
+def opened(path: Path, writer: Writer | None = ME, clock: FakeClock | None = None) -> FileInventory:
+    return FileInventory(path, clock=clock or FakeClock(), writer=writer)
+
+
+def write(path: Path, cluster_id: str, changes=CHANGES, writer: Writer = ME) -> None:
+    async def story():
+        with opened(path, writer) as inventory:
+            await inventory.load(cluster_id)
+            await inventory.write(cluster_id, changes)
+
+    asyncio.run(story())
+
+
+def read(path: Path, cluster_id: str = "lkc") -> Owned:
+    return asyncio.run(opened(path, None).load(cluster_id))
+
+
+def test_nothing_known_is_not_the_same_as_nothing_owned(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    assert read(path) == Owned(cluster_id="lkc", known=False)
+    write(path, "lkc", [DriftSeen(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=None)])
+    assert read(path) == Owned(cluster_id="lkc", known=True)
+
+
+def test_what_was_written_is_read_by_the_next_one(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    write(path, "lkc")
+    assert read(path).records == Owned(cluster_id="lkc").with_changes(CHANGES).records
+
+
+def test_records_never_move_to_another_cluster(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    write(path, "lkc")
+    assert read(path, "other") == Owned(cluster_id="other", known=False)
+
+
+def test_several_clusters_share_a_file_and_keep_to_themselves(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+
+    async def story():
+        with opened(path) as one, opened(path, Writer(id="you", what="kquota apply")) as other:
+            await one.load("a")
+            await other.load("b")
+            await one.write("a", CHANGES[:1])
+            await other.write("b", CHANGES[1:2])
+            await one.write("a", CHANGES[2:3])
+
+    asyncio.run(story())
+    assert (
+        read(path, "a").records
+        == Owned(cluster_id="a").with_changes([CHANGES[0], CHANGES[2]]).records
+    )
+    assert read(path, "b").records == Owned(cluster_id="b").with_changes([CHANGES[1]]).records
+
+
+def test_the_second_writer_of_a_cluster_is_told_who_is_first(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+
+    async def story():
+        with opened(path) as first:
+            await first.load("lkc")
+            with (
+                opened(path, Writer(id="you", what="kquota drift")) as second,
+                pytest.raises(InventoryLocked, match=rf"kquota apply, process {os.getpid()}"),
+            ):
+                await second.load("lkc")
+            assert not (await opened(path, None).load("lkc")).known
+        with opened(path, Writer(id="you", what="kquota drift")) as second:
+            await second.load("lkc")
+
+    asyncio.run(story())
+
+
+def test_two_known_writers_with_overlapping_scopes_are_refused(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    pay = Writer(
+        id="pay", what="kquota apply", scope=(EntityPattern(user=NamePattern(prefix="pay-")),)
+    )
+    shop = Writer(
+        id="shop", what="kquota apply", scope=(EntityPattern(user=NamePattern(prefix="shop-")),)
+    )
+    write(path, "lkc", CHANGES[:1], pay)
+    write(path, "lkc", CHANGES[1:2], shop)
+    with pytest.raises(Refused, match="another writer") as caught:
+        write(path, "lkc", CHANGES[2:3], ME)
+    assert len(caught.value.violations) == 2
+
+
+def test_a_writer_that_was_not_seen_for_a_month_is_taken_for_gone(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    write(path, "lkc")
+
+    async def story():
+        clock = FakeClock()
+        with opened(path, Writer(id="new", what="kquota apply"), clock) as inventory:
+            with pytest.raises(Refused):
+                await inventory.load("lkc")
+            clock.advance(31 * 86_400)
+            await inventory.load("lkc")
+
+    asyncio.run(story())
+
+
+def test_a_reader_cannot_write(tmp_path: Path):
+    with pytest.raises(InventoryError, match="not opened to write"):
+        asyncio.run(opened(tmp_path / "inventory.json", None).write("lkc", CHANGES))
+
+
+def test_nothing_to_write_leaves_the_file_alone(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    write(path, "lkc")
+    before = path.stat()
+    write(path, "lkc", [])
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert path.stat().st_ino == before.st_ino
+
+
+def test_the_file_is_private_and_nothing_is_left_beside_it(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    write(path, "lkc")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        ".inventory.json.lkc.lock",
+        ".inventory.json.lock",
+        "inventory.json",
+    ]
+
+
+def test_a_link_to_the_file_stays_a_link(tmp_path: Path):
+    (tmp_path / "real").mkdir()
+    path = tmp_path / "inventory.json"
+    path.symlink_to("real/there.json")
+    write(path, "lkc")
+    assert path.is_symlink()
+    assert read(tmp_path / "real" / "there.json").known
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"kind":"kquota-inventory","format":2,"clusters":{}}']
+)
+def test_a_damaged_file_is_an_error_and_is_not_overwritten(tmp_path: Path, content: bytes):
+    path = tmp_path / "inventory.json"
+    path.write_bytes(content)
+    with pytest.raises(InventoryError):
+        read(path)
+    with pytest.raises(InventoryError):
+        write(path, "lkc")
+    assert path.read_bytes() == content
+
+
+def test_a_directory_that_cannot_be_written_is_an_error(tmp_path: Path):
+    with pytest.raises(InventoryError, match="cannot be made"):
+        write(tmp_path / "no" / "inventory.json", "lkc")
+
+
+WRITE_FOR_EVER = """
+import asyncio, sys
+from pathlib import Path
+from reconciler.inventory.file import FileInventory
+from reconciler.inventory.writers import Writer
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owner, Recorded
+from tests.fakes.clock import FakeClock
+
+async def story():
+    owner = Owner(document="a/b")
+    with FileInventory(Path(sys.argv[1]), clock=FakeClock(), writer=Writer(id="me", what="x")) as inventory:
+        await inventory.load("lkc")
+        number = 0
+        while True:
+            number += 1
+            await inventory.write("lkc", [
+                Recorded(entity=entity(user=f"u{i}"), key=Key.PRODUCER_BYTE_RATE, value=float(number), owner=owner)
+                for i in range(300)
+            ])
+            print(number, flush=True)
+
+asyncio.run(story())
+"""
+
+
+@pytest.mark.parametrize("writes", [1, 2, 5, 9])
+def test_kill_9_at_any_moment_leaves_the_old_or_the_new_records_whole(tmp_path: Path, writes: int):
+    path = tmp_path / "inventory.json"
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE_FOR_EVER, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    ) as process:
+        done = 0
+        while done < writes:
+            done = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+        rest, _ = process.communicate()
+    done = int(([str(done), *rest.split()])[-1])
+    values = {record.applied[0] for record in read(path).records.values()}
+    assert len(read(path).records) == 300
+    assert values in ({float(done)}, {float(done + 1)})
+    write(
+        path,
+        "lkc",
+        [Recorded(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, value=1.0, owner=Owner(document=""))],
+    )
+    assert len(read(path).records) == 301
+
+
+def test_writers_of_one_process_see_each_others_clusters(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    write(path, "a", CHANGES[:1])
+    write(
+        path,
+        "b/ ü",
+        [
+            Recorded(
+                entity=entity(user="x"),
+                key=Key.PRODUCER_BYTE_RATE,
+                value=1.0,
+                owner=Owner(document=""),
+            )
+        ],
+    )
+    assert read(path, "a").known
+    assert read(path, "b/ ü").known

@@ -1,0 +1,81 @@
+"""--since REV: what REV declared counts as applied by us, unless an inventory knows better."""
+
+import asyncio
+
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.revision import RevisionInventory, owned_at
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owned, Owner, Record, Recorded
+from reconciler.quota.plan import compare
+from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
+from reconciler.quota.state import State
+
+ALICE, BOB = entity(user="alice"), entity(user="bob")
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+
+
+def declaration(document: str, subject, *, rate=None, share=None, policy=None) -> Declaration:
+    return Declaration(
+        document=document,
+        entity=subject,
+        limits=(rate, None, share, None, None),
+        deletion_policy=policy,
+    )
+
+
+THEN = merge(
+    [
+        declaration("a/alice", ALICE, rate=10.0, policy=DeletionPolicy.DELETE),
+        declaration("a/alice-2", ALICE, share=5.0),
+        declaration("a/bob", BOB, rate=7.0),
+    ]
+)
+
+
+def test_every_pair_of_the_revision_counts_as_applied_with_its_own_owner():
+    delete, plain, bob = (
+        Owner(document="a/alice", deletion_policy=DeletionPolicy.DELETE),
+        Owner(document="a/alice-2"),
+        Owner(document="a/bob"),
+    )
+    assert owned_at("lkc", THEN).records == {
+        ALICE: Record((10.0, None, 5.0, None, None), (delete, None, plain, None, None)),
+        BOB: Record((7.0, None, None, None, None), (bob, None, None, None, None)),
+    }
+
+
+def test_a_pair_that_went_is_removed_only_while_its_live_value_is_that_of_the_revision():
+    live = State(limits={ALICE: (10.0, None, 6.0, None, None)})
+    plan = compare(
+        desired=merge([declaration("a/bob", BOB, rate=7.0)]),
+        owned=owned_at("lkc", THEN),
+        live=live,
+        rules=Rules(policy=Policy.SYNC, sync_confirmed=True),
+    )
+    assert [(c.entity, c.key, c.after) for c in plan.changes if c.removes] == [(ALICE, RATE, None)]
+    assert [f.key for f in plan.found(Cause.CHANGED_BY_ANOTHER)] == [SHARE]
+
+
+def test_an_inventory_that_knows_the_cluster_beats_the_revision():
+    async def story():
+        real = Owned(cluster_id="lkc")
+        assert await RevisionInventory(THEN, inventory=MemoryInventory(real)).load("lkc") == real
+        unknown = RevisionInventory(THEN, inventory=MemoryInventory())
+        assert await unknown.load("lkc") == owned_at("lkc", THEN)
+
+    asyncio.run(story())
+
+
+def test_the_first_write_carries_the_revisions_records_along():
+    async def story():
+        real = MemoryInventory()
+        inventory = RevisionInventory(THEN, inventory=real)
+        new = Recorded(entity=BOB, key=SHARE, value=1.0, owner=Owner(document="a/bob"))
+        await inventory.write("lkc", [])
+        assert not (await real.load("lkc")).known
+        await inventory.write("lkc", [new])
+        assert await real.load("lkc") == owned_at("lkc", THEN).with_changes([new])
+
+    asyncio.run(story())
