@@ -21,10 +21,10 @@ from reconciler.manifest.nodes import (
     key_place,
     place,
     to_json,
-    walk,
 )
-from reconciler.manifest.rules import STATIC_RULES, Json
+from reconciler.manifest.rules import Json
 from reconciler.manifest.scalars import Ambiguous, is_text, meaning
+from reconciler.manifest.verdict import RULES_BY_KIND, ambiguous_keys, matching
 
 # jsonschema's classes; its stubs allow what its validators never give.
 _Validator: TypeAlias = Any
@@ -56,45 +56,20 @@ def problems(kind: str, root: Node, path: str) -> list[Problem]:
             found[(*where, message)] = None
     for at, message in _broken_rules(kind, document, refused):
         found[(*place(root, at), message)] = None
-    for at, message in _ambiguous_keys(root):
-        found[(*key_place(root, at), message)] = None
+    for at in ambiguous_keys(root):
+        found[(*key_place(root, at), f"{named(at)}: {quote_it(str(at[-1]))}")] = None
     return [Problem(path, line, column, message) for line, column, message in sorted(found)]
 
 
-# ---- rules ----------------------------------------------------------------------------------
-
-
 def _broken_rules(kind: str, document: Json, refused: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    for rule in STATIC_RULES:
-        if rule.kind != kind or rule.broken is None:
-            continue
-        for at, value in _matching(document, rule.at, ()):
-            if any(where[: len(at)] == at for where in refused):
+    """The rules speak only about what the schema accepted."""
+    for rule in RULES_BY_KIND[kind]:
+        for at, value in matching(document, rule.at):
+            if rule.broken is None or any(where[: len(at)] == at for where in refused):
                 continue
             message = rule.broken(value)
             if message is not None:
                 yield at, f"{named(at)}: {message}"
-
-
-def _matching(value: Json, at: Sequence[str], done: Path) -> Iterator[tuple[Path, Json]]:
-    """Every value that a rule's path with ``*`` leads to."""
-    if not at:
-        yield done, value
-    elif at[0] == "*" and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _matching(item, at[1:], (*done, index))
-    elif isinstance(value, Mapping) and at[0] in value:
-        yield from _matching(value[at[0]], at[1:], (*done, at[0]))
-
-
-def _ambiguous_keys(root: Node) -> Iterator[tuple[Path, str]]:
-    """Keys of free maps (labels, properties) that some reader takes for something else than text."""
-    for at, node in walk(root):
-        if at[:1] == ("status",) or not isinstance(node, Block):
-            continue
-        for key, entry in node.entries.items():
-            if entry.key.plain and not is_text(key):
-                yield (*at, key), f"{named((*at, key))}: {quote_it(key)}"
 
 
 # ---- words ----------------------------------------------------------------------------------
@@ -187,7 +162,7 @@ def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
         yield where, f"{named(at)}: {_NULL_SLOT if at[:2] == _ENTITY else 'the value is missing'}"
         return
     expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds)
-    if kinds == ["integer", "string"]:
+    if kinds == ["integer", "string"] and "pattern" in error.schema:
         expected = "a whole number such as 20000000 or a quantity such as 10Mi"
     got = _described(node)
     yield where, f"{named(at)}: must be {expected}, not {got}"

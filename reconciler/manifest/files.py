@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -107,6 +107,51 @@ def read_paths(
     return Texts(files=tuple(files), problems=tuple(problems))
 
 
+def read_blobs(
+    paths: Sequence[str],
+    names: Iterable[str],
+    read: Callable[[Sequence[str]], Mapping[str, bytes]],
+    *,
+    exclude: Iterable[str] = (),
+    max_files: int = MAX_FILES,
+    max_file_bytes: int = MAX_FILE_BYTES,
+) -> Texts:
+    """The texts that paths and globs mean somewhere else than on disk, such as at a git revision.
+
+    Args:
+        paths: As for :func:`select`.
+        names: Every file there is, relative to the same place as ``paths``.
+        read: Gives the contents of some of these files.
+        exclude: As for :func:`read_paths`.
+        max_files: As there.
+        max_file_bytes: As there.
+    """
+    left_out = {_tidy(path) for path in exclude}
+    picked = select(paths, (name for name in names if name not in left_out))
+    if len(picked.names) > max_files:
+        return Texts(files=(), problems=(_too_many(len(picked.names), max_files),))
+    problems = [unmatched_problem(path) for path in picked.unmatched]
+    files: list[tuple[str, str]] = []
+    for name, content in sorted(read(picked.names).items()):
+        size = len(content)
+        text = (
+            _too_large(name, size, max_file_bytes)
+            if size > max_file_bytes
+            else _decoded(name, content)
+        )
+        if isinstance(text, Problem):
+            problems.append(text)
+        else:
+            files.append((name, text))
+    return Texts(files=tuple(files), problems=tuple(problems))
+
+
+def _too_many(count: int, most: int) -> Problem:
+    return Problem(
+        "", 0, 0, f"{count} files are more than the {most} that may be read (reading.maxFiles)"
+    )
+
+
 def _tidy(pattern: str) -> str:
     return str(PurePosixPath(os.path.normpath(pattern.replace(os.sep, "/"))))
 
@@ -179,8 +224,19 @@ def _text(file: Path, shown: str, most: int) -> str | Problem:
         content = file.read_bytes() if size <= most else b""
     except OSError as error:
         return Problem(shown, 0, 0, f"cannot be read: {error.strerror or error}")
-    if size > most:
-        return Problem(shown, 0, 0, f"{size} bytes are more than the {most} that may be read")
+    return _too_large(shown, size, most) if size > most else _decoded(shown, content)
+
+
+def _too_large(shown: str, size: int, most: int) -> Problem:
+    return Problem(
+        shown,
+        0,
+        0,
+        f"{size} bytes are more than the {most} that may be read (reading.maxFileBytes)",
+    )
+
+
+def _decoded(shown: str, content: bytes) -> str | Problem:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""The static rules of our documents that a JSON Schema cannot say: one table, each rule in CEL and in Python.
+"""The static rules of a ClientQuota that a JSON Schema cannot say: one table, each rule in CEL and in Python.
 
 ``cel`` is the text that stands in ``crds/`` (a test compares), so the API server enforces the same table.
 ``broken`` is its twin: ``None`` for a value that is in order, else the sentence for people, with numbers.
@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
+from reconciler.manifest.schema_names import QUOTA
 from reconciler.quota.entity import MAX_NAME_BYTES
 from reconciler.quota.keys import FIELDS, LONG_MAX, RULES, Key, check_value
 
@@ -140,47 +141,6 @@ def _rate_broken(key: Key) -> Broken:
     return broken
 
 
-def _bound_broken(bound: Json) -> str | None:
-    def side(name: str) -> Json:
-        value = bound[name]
-        return quantity.parse(value) if isinstance(value, str) else value
-
-    if "min" not in bound or "max" not in bound or side("min") <= side("max"):
-        return None
-    return f"min {bound['min']} is above max {bound['max']}"
-
-
-def _sync_broken(spec: Json) -> str | None:
-    if spec.get("policy") == "Sync" and "expectedClusterId" not in spec:
-        return "policy Sync needs expectedClusterId, so that it can never clear the wrong cluster"
-    return None
-
-
-def _exclusive_broken(spec: Json) -> str | None:
-    if not spec.get("exclusive") or (spec.get("policy") == "Sync" and spec.get("scope")):
-        return None
-    return "exclusive needs policy Sync and a scope that is not empty"
-
-
-def _confirm_broken(spec: Json) -> str | None:
-    confirmed, expected = spec.get("confirmSync"), spec.get("expectedClusterId")
-    if None in (confirmed, expected) or confirmed == expected:
-        return None
-    return f"confirmSync {confirmed!r} is not the expectedClusterId {expected!r}"
-
-
-def _pattern_empty(pattern: Json) -> str | None:
-    if any(part in pattern for part in ("forms", "user", "clientId", "ip")):
-        return None
-    return "at least one of forms, user, clientId and ip is needed"
-
-
-def _pattern_ip(pattern: Json) -> str | None:
-    if "ip" not in pattern or not ("user" in pattern or "clientId" in pattern):
-        return None
-    return "ip stands alone, because no entity has an ip beside a user or a clientId"
-
-
 _LONG: Final = (
     "type(self) == int ? self > 0 && (self == 9223372036854775807 || (self <= 9223372036854774784 && "
     "int(double(self)) == self)) : isQuantity(string(self)) && quantity(string(self)).isInteger() && "
@@ -211,71 +171,43 @@ _RATES: Final[Mapping[Key, tuple[str, str]]] = {
     Key.CONTROLLER_MUTATION_RATE: ("", "must be a number that float64 holds"),
     Key.CONNECTION_CREATION_RATE: (_INT, "must be a whole number from 1 to 2147483647"),
 }
-_PATTERNS: Final = (("scope", "*"), ("ignore", "*"), ("tenants", "*", "entities", "*"))
-_BOUNDS: Final = (("guards", "bounds"), ("tenants", "*", "bounds"))
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
+class At:
     """Where a group of rules stands; ``rule`` makes one of them."""
 
     kind: str
     at: tuple[str, ...]
 
     def rule(self, name: str, cel: str, message: str, broken: Broken | None) -> StaticRule:
+        """A rule at this place."""
         return StaticRule(
             id=name, kind=self.kind, at=("spec", *self.at), cel=cel, message=message, broken=broken
         )
 
 
-_QUOTA: Final = "ClientQuota"
-_CLUSTER: Final = "QuotaCluster"
 _ONE_OF: Final = "exactly one of name and default is needed"
 
-STATIC_RULES: Final[tuple[StaticRule, ...]] = (
-    _At(_QUOTA, ()).rule("limits-carrier", _CARRIER,
+QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
+    At(QUOTA, ()).rule("limits-carrier", _CARRIER,
           "an ip carries connectionCreationRate alone; user and clientId carry the other four", _carrier_broken),
-    _At(_QUOTA, ("clusterRef",)).rule("cluster-immutable", "self == oldSelf",
+    At(QUOTA, ("clusterRef",)).rule("cluster-immutable", "self == oldSelf",
           "clusterRef cannot be changed; create another ClientQuota", None),
-    _At(_QUOTA, ("entity",)).rule("entity-shape",
+    At(QUOTA, ("entity",)).rule("entity-shape",
           "has(self.ip) ? !has(self.user) && !has(self.clientId) : has(self.user) || has(self.clientId)",
           "needs a user, a clientId or both, or an ip alone", _shape_broken),
-    _At(_QUOTA, ("entity",)).rule("entity-immutable", "self == oldSelf",
+    At(QUOTA, ("entity",)).rule("entity-immutable", "self == oldSelf",
           "entity cannot be changed; create another ClientQuota", None),
-    *(_At(_QUOTA, ("entity", slot)).rule(f"{slot}-one-of", "has(self.name) != has(self.default)", _ONE_OF,
+    *(At(QUOTA, ("entity", slot)).rule(f"{slot}-one-of", "has(self.name) != has(self.default)", _ONE_OF,
             exactly_one("name", "default")) for slot in ("user", "clientId", "ip")),
-    *(_At(_QUOTA, ("entity", slot)).rule(f"{slot}-length", "!has(self.name) || size(bytes(self.name)) <= 32767",
+    *(At(QUOTA, ("entity", slot)).rule(f"{slot}-length", "!has(self.name) || size(bytes(self.name)) <= 32767",
             "a name of more than 32767 bytes does not fit into a Kafka string", _name_too_long)
       for slot in ("user", "clientId")),
-    _At(_QUOTA, ("entity", "ip")).rule("ip-canonical",
+    At(QUOTA, ("entity", "ip")).rule("ip-canonical",
           "!has(self.name) || (isIP(self.name) && ip.isCanonical(self.name))",
           "must be a literal IP address in canonical form (RFC 5952 for IPv6)", _ip_broken),
-    *(_At(_QUOTA, ("limits", RULES[key].field)).rule(f"rate-{RULES[key].field}", cel, message, _rate_broken(key))
+    *(At(QUOTA, ("limits", RULES[key].field)).rule(f"rate-{RULES[key].field}", cel, message, _rate_broken(key))
       for key, (cel, message) in _RATES.items()),
-    _At(_CLUSTER, ()).rule("sync-cluster-id", "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
-          "policy Sync needs expectedClusterId", _sync_broken),
-    _At(_CLUSTER, ()).rule("exclusive-scope",
-          "!has(self.exclusive) || !self.exclusive || (has(self.policy) && self.policy == 'Sync' && "
-          "has(self.scope) && size(self.scope) > 0)",
-          "exclusive needs policy Sync and a scope", _exclusive_broken),
-    _At(_CLUSTER, ()).rule("confirm-sync",
-          "!has(self.confirmSync) || !has(self.expectedClusterId) || self.confirmSync == self.expectedClusterId",
-          "confirmSync is not the expectedClusterId", _confirm_broken),
-    *(rule for at in _PATTERNS for rule in (
-        _At(_CLUSTER, at).rule(f"{at[0]}-pattern",
-              "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
-              "at least one of forms, user, clientId and ip is needed", _pattern_empty),
-        _At(_CLUSTER, at).rule(f"{at[0]}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
-              "ip stands alone", _pattern_ip),
-        *(_At(_CLUSTER, (*at, slot)).rule(f"{at[0]}-{slot}-match", "has(self.exact) != has(self.prefix)",
-                "exactly one of exact and prefix is needed", exactly_one("exact", "prefix"))
-          for slot in ("user", "clientId", "ip")),
-    )),
-    *(_At(_CLUSTER, (*at, rule.field)).rule(f"{at[0]}-bound-{rule.field}",
-            "!has(self.min) || !has(self.max) || " + (
-                "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"
-                if rule.whole else "self.min <= self.max"),
-            "min is above max", _bound_broken)
-      for at in _BOUNDS for rule in RULES.values()),
 )  # fmt: skip
-"""Every rule, in the order of the fields."""
+"""Every rule of a ClientQuota, in the order of the fields."""

@@ -1,0 +1,232 @@
+"""A QuotaCluster: how to reach a cluster, what may be changed in it, who may declare what. From checked JSON to values."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+from reconciler.manifest import quantity
+from reconciler.manifest.cluster_rules import seconds_of
+from reconciler.quota.guards import Bound, Guards, NewlyUnlimited
+from reconciler.quota.keys import FIELDS, Key
+from reconciler.quota.patterns import EntityPattern, Form, NamePattern
+from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
+from reconciler.quota.tenancy import Permission, Tenant
+
+# A spec that its schema has accepted.
+Spec: TypeAlias = Mapping[str, Any]
+
+DEFAULT_INTERVAL: Final = 120.0
+EVERYTHING: Final = EntityPattern(forms=frozenset(Form))
+_UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """One tenant, and where its documents may come from.
+
+    Attributes:
+        tenant: What it may declare.
+        paths: Folders, relative to the project file; empty = anywhere.
+    """
+
+    tenant: Tenant
+    paths: tuple[str, ...] = ()
+
+    def covers(self, path: str) -> bool:
+        """Whether a file may hold documents of this tenant."""
+        return not self.paths or any(
+            path == folder or path.startswith(folder + "/") for folder in self.paths
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaCluster:
+    """One cluster as it is configured.
+
+    Attributes:
+        name: What manifests call it.
+        properties: Client properties as written, references unresolved, ``bootstrap.servers`` included; hidden,
+            because they may hold secrets.
+        properties_file: A ``.properties`` file, relative to the project file; ``None`` = none.
+        expected_cluster_id: The id that must answer.
+        confirm_sync: The id for which Sync was confirmed.
+        policy: As configured; Sync acts as Upsert until it is confirmed.
+        drift: What to do about drift.
+        exclusive: Under Sync: remove unmanaged pairs in scope.
+        suspend: Whether nothing may be written.
+        interval: Seconds between two passes of a loop.
+        scope: Which entities are ours; empty = all.
+        ignore: Pairs that are never reported or changed.
+        guards: What one plan may do.
+        guard_window: Over how many seconds a loop counts removals.
+        grants: The tenants; empty = everybody may declare everything.
+        operator_class: Which operator serves the cluster; "" = the one without a class.
+        telemetry: Where recorded usage comes from, as written.
+        broker_capacity: What one broker can carry, as written.
+    """
+
+    name: str
+    properties: Mapping[str, str] = field(repr=False)
+    properties_file: str | None
+    expected_cluster_id: str | None
+    confirm_sync: str | None
+    policy: Policy
+    drift: DriftMode
+    exclusive: bool
+    suspend: bool
+    interval: float
+    scope: tuple[EntityPattern, ...]
+    ignore: tuple[IgnoreRule, ...]
+    guards: Guards
+    guard_window: float
+    grants: tuple[Grant, ...]
+    operator_class: str
+    telemetry: Spec = field(repr=False)
+    broker_capacity: Spec
+
+    @property
+    def sync_confirmed(self) -> bool:
+        """Whether Sync was confirmed for the expected cluster."""
+        return self.confirm_sync is not None and self.confirm_sync == self.expected_cluster_id
+
+    def rules(
+        self,
+        *,
+        policy: Policy | None = None,
+        drift: DriftMode | None = None,
+        complete: bool = True,
+        removals_known: bool = True,
+        force: bool = False,
+    ) -> Rules:
+        """What the planner may do.
+
+        Args:
+            policy: Instead of the configured one; the caller has checked that it is stricter.
+            drift: Instead of the configured one.
+            complete: Whether every configured path was read.
+            removals_known: Whether an inventory or a revision tells what we own.
+            force: Also remove pairs that another writer changed.
+        """
+        return Rules(
+            policy=self.policy if policy is None else policy,
+            sync_confirmed=self.sync_confirmed,
+            drift=self.drift if drift is None else drift,
+            exclusive=self.exclusive,
+            scope=self.scope,
+            ignore=self.ignore,
+            complete=complete,
+            removals_known=removals_known,
+            force=force,
+        )
+
+
+def from_spec(name: str, spec: Spec) -> QuotaCluster:
+    """The cluster that an accepted spec describes."""
+    guards = spec.get("guards", {})
+    return QuotaCluster(
+        name=name,
+        properties={key: str(value) for key, value in spec.get("properties", {}).items()}
+        | {"bootstrap.servers": spec["bootstrapServers"]},
+        properties_file=spec.get("propertiesFile"),
+        expected_cluster_id=spec.get("expectedClusterId"),
+        confirm_sync=spec.get("confirmSync"),
+        policy=Policy(spec.get("policy", Policy.UPSERT)),
+        drift=DriftMode(spec.get("driftDetection", DriftMode.WARN)),
+        exclusive=spec.get("exclusive", False),
+        suspend=spec.get("suspend", False),
+        interval=seconds(spec["interval"]) if "interval" in spec else DEFAULT_INTERVAL,
+        scope=tuple(_pattern(one) for one in spec.get("scope", ())),
+        ignore=tuple(_ignored(one) for one in spec.get("ignore", ())),
+        guards=_guards(guards),
+        guard_window=seconds(guards.get("window", "1h")),
+        grants=tuple(_grant(one) for one in spec.get("tenants", ())),
+        operator_class=spec.get("operatorClass", ""),
+        telemetry=spec.get("telemetry", {}),
+        broker_capacity=spec.get("brokerCapacity", {}),
+    )
+
+
+def seconds(duration: str) -> float:
+    """Seconds of a duration such as ``1h30m``."""
+    parts = re.findall(r"([0-9]+)(ms|[smh])", duration)
+    return float(sum(int(count) * _UNITS[unit] for count, unit in parts))
+
+
+def bounds_of(limits: Spec, entities: EntityPattern = EVERYTHING) -> tuple[Bound, ...]:
+    """The bounds in a map of key to min and max, in the order of the columns."""
+    return tuple(
+        Bound(
+            entities=entities,
+            key=key,
+            minimum=_number(limits[name].get("min")),
+            maximum=_number(limits[name].get("max")),
+        )
+        for name, key in FIELDS.items()
+        if name in limits
+    )
+
+
+def _number(value: str | float | None) -> float | None:
+    if value is None:
+        return None
+    return float(quantity.parse(value)) if isinstance(value, str) else float(value)
+
+
+def _name(spec: Spec | None) -> NamePattern | None:
+    if spec is None:
+        return None
+    return NamePattern(exact=spec.get("exact"), prefix=spec.get("prefix"))
+
+
+def _pattern(spec: Spec) -> EntityPattern:
+    return EntityPattern(
+        forms=frozenset(Form(one) for one in spec.get("forms", ())),
+        user=_name(spec.get("user")),
+        client_id=_name(spec.get("clientId")),
+        ip=_name(spec.get("ip")),
+    )
+
+
+def _pattern_or_all(spec: Spec) -> EntityPattern:
+    given = any(spec.get(part) for part in ("forms", "user", "clientId", "ip"))
+    return _pattern(spec) if given else EVERYTHING
+
+
+def _ignored(spec: Spec) -> IgnoreRule:
+    return IgnoreRule(
+        entities=_pattern(spec),
+        reason=spec["reason"],
+        keys=frozenset(Key(one) for one in spec.get("keys", ())),
+        until=seconds_of(spec["until"]) if "until" in spec else None,
+    )
+
+
+def _guards(spec: Spec) -> Guards:
+    usual = Guards()
+    return Guards(
+        max_removals=spec.get("maxRemovals", usual.max_removals),
+        max_removed_percent=float(spec.get("maxRemovedPercent", usual.max_removed_percent)),
+        max_change_factor=float(spec.get("maxChangeFactor", usual.max_change_factor)),
+        newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
+        protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
+        bounds=tuple(
+            bound
+            for one in spec.get("bounds", ())
+            for bound in bounds_of(one["limits"], _pattern_or_all(one))
+        ),
+    )
+
+
+def _grant(spec: Spec) -> Grant:
+    return Grant(
+        paths=tuple(path.strip("/") for path in spec.get("paths", ())),
+        tenant=Tenant(
+            namespaces=frozenset(spec["namespaces"]),
+            entities=tuple(_pattern(one) for one in spec["entities"]),
+            bounds=bounds_of(spec.get("bounds", {})),
+            allow=frozenset(Permission(one) for one in spec.get("allow", ())),
+            priority=spec.get("priority", 0),
+        ),
+    )

@@ -1,0 +1,114 @@
+"""The static rules of QuotaCluster and QuotaProject that a JSON Schema cannot say, in CEL and in Python as in ``rules``."""
+
+import re
+from datetime import datetime
+from typing import Final
+
+from reconciler.manifest import quantity
+from reconciler.manifest.rules import At, Json, StaticRule, exactly_one
+from reconciler.manifest.schema_names import CLUSTER, PROJECT
+from reconciler.quota.keys import RULES
+
+_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+def seconds_of(text: str) -> float | None:
+    """Seconds since the epoch of an RFC 3339 time, ``None`` if the text is none."""
+    if not _TIME.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(text.upper()).timestamp()
+    except ValueError:
+        return None
+
+
+def _time_broken(text: Json) -> str | None:
+    if seconds_of(text) is not None:
+        return None
+    return f'{text!r} is no time; write for example "2026-12-31T00:00:00Z", in quotes'
+
+
+def _bound_broken(bound: Json) -> str | None:
+    def side(name: str) -> Json:
+        value = bound[name]
+        return quantity.parse(value) if isinstance(value, str) else value
+
+    if "min" not in bound or "max" not in bound or side("min") <= side("max"):
+        return None
+    return f"min {bound['min']} is above max {bound['max']}"
+
+
+def _sync_broken(spec: Json) -> str | None:
+    if spec.get("policy") == "Sync" and "expectedClusterId" not in spec:
+        return "policy Sync needs expectedClusterId, so that it can never clear the wrong cluster"
+    return None
+
+
+def _exclusive_broken(spec: Json) -> str | None:
+    if not spec.get("exclusive") or (spec.get("policy") == "Sync" and spec.get("scope")):
+        return None
+    return "exclusive needs policy Sync and a scope that is not empty"
+
+
+def _confirm_broken(spec: Json) -> str | None:
+    confirmed, expected = spec.get("confirmSync"), spec.get("expectedClusterId")
+    if None in (confirmed, expected) or confirmed == expected:
+        return None
+    return f"confirmSync {confirmed!r} is not the expectedClusterId {expected!r}"
+
+
+def _pattern_empty(pattern: Json) -> str | None:
+    if any(part in pattern for part in ("forms", "user", "clientId", "ip")):
+        return None
+    return "at least one of forms, user, clientId and ip is needed"
+
+
+def _pattern_ip(pattern: Json) -> str | None:
+    if "ip" not in pattern or not ("user" in pattern or "clientId" in pattern):
+        return None
+    return "ip stands alone, because no entity has an ip beside a user or a clientId"
+
+
+_PATTERNS: Final = (
+    ("scope", "*"),
+    ("ignore", "*"),
+    ("tenants", "*", "entities", "*"),
+    ("guards", "bounds", "*"),
+)
+_BOUNDS: Final = (
+    (CLUSTER, ("guards", "bounds", "*", "limits")),
+    (CLUSTER, ("tenants", "*", "bounds")),
+    (PROJECT, ("limits",)),
+)
+
+CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
+    At(CLUSTER, ()).rule("sync-cluster-id", "!has(self.policy) || self.policy != 'Sync' || has(self.expectedClusterId)",
+       "policy Sync needs expectedClusterId", _sync_broken),
+    At(CLUSTER, ()).rule("exclusive-scope",
+       "!has(self.exclusive) || !self.exclusive || (has(self.policy) && self.policy == 'Sync' && "
+       "has(self.scope) && size(self.scope) > 0)",
+       "exclusive needs policy Sync and a scope", _exclusive_broken),
+    At(CLUSTER, ()).rule("confirm-sync",
+       "!has(self.confirmSync) || !has(self.expectedClusterId) || self.confirmSync == self.expectedClusterId",
+       "confirmSync is not the expectedClusterId", _confirm_broken),
+    At(CLUSTER, ("ignore", "*", "until")).rule("ignore-until", "", "must be an RFC 3339 time", _time_broken),
+    *(At(CLUSTER, at).rule(f"{at[0]}-pattern",
+         "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
+         "at least one of forms, user, clientId and ip is needed", _pattern_empty) for at in _PATTERNS[:-1]),
+    *(rule for at in _PATTERNS for rule in (
+        At(CLUSTER, at).rule(f"{at[0]}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
+           "ip stands alone", _pattern_ip),
+        *(At(CLUSTER, (*at, slot)).rule(f"{at[0]}-{slot}-match", "has(self.exact) != has(self.prefix)",
+             "exactly one of exact and prefix is needed", exactly_one("exact", "prefix"))
+          for slot in ("user", "clientId", "ip")),
+    )),
+    *(At(kind, (*at, rule.field)).rule(f"{at[0]}-bound-{rule.field}",
+         "!has(self.min) || !has(self.max) || " + (
+             "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"
+             if rule.whole else "self.min <= self.max"),
+         "min is above max", _bound_broken)
+      for kind, at in _BOUNDS for rule in RULES.values()),
+)  # fmt: skip
+"""Every rule of a QuotaCluster, in the order of the fields, and those of a QuotaProject (no CEL acts on it)."""

@@ -1,0 +1,145 @@
+"""Whether a document is in order, by its schema and its static rules; ``explain`` words the reasons.
+
+A small interpreter of the JSON Schema words that our generator writes, so that a project file that is in order
+never loads ``jsonschema``. A property test holds both to one verdict; a word that is unknown here is an error.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from reconciler.manifest import schema
+from reconciler.manifest.cluster_rules import CLUSTER_RULES
+from reconciler.manifest.nodes import Block, Node, Path, walk
+from reconciler.manifest.rules import QUOTA_RULES, Json, StaticRule
+from reconciler.manifest.scalars import is_text
+from reconciler.manifest.schema_names import SERVER_FIELDS
+
+_Word: TypeAlias = Callable[[Any, Json, Mapping[str, Any]], bool]
+
+RULES_BY_KIND: Final[Mapping[str, tuple[StaticRule, ...]]] = {
+    kind: tuple(rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind == kind)
+    for kind in schema.FILES
+}
+
+
+@cache
+def _schema(kind: str) -> schema.Schema:
+    return schema.load(kind)
+
+
+def accepted(kind: str, document: Json) -> bool:
+    """Whether a document of this kind may be used."""
+    return fits(_schema(kind), document) and not any(
+        True for rule in RULES_BY_KIND[kind] for _ in broken(rule, document)
+    )
+
+
+def fits(node: Mapping[str, Any], value: Json) -> bool:
+    """Whether a value fits a schema."""
+    return all(_WORDS[word](wanted, value, node) for word, wanted in node.items())
+
+
+def broken(rule: StaticRule, document: Json) -> Iterator[tuple[Path, str]]:
+    """Where a document breaks a rule, and the sentence about it."""
+    if rule.broken is None:
+        return
+    for at, value in matching(document, rule.at):
+        message = rule.broken(value)
+        if message is not None:
+            yield at, message
+
+
+def matching(value: Json, at: Sequence[str], done: Path = ()) -> Iterator[tuple[Path, Json]]:
+    """Every value that a path with ``*`` for list items leads to."""
+    if not at:
+        yield done, value
+    elif at[0] == "*":
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from matching(item, at[1:], (*done, index))
+    elif isinstance(value, dict) and at[0] in value:
+        yield from matching(value[at[0]], at[1:], (*done, at[0]))
+
+
+def ambiguous_keys(root: Node) -> Iterator[Path]:
+    """Keys of free maps (labels, properties) that some reader takes for something else than text."""
+    for at, node in walk(root):
+        if isinstance(node, Block) and at[:1] != ("status",) and at[1:2] not in _IGNORED:
+            for key, entry in node.entries.items():
+                if entry.key.plain and not is_text(key):
+                    yield (*at, key)
+
+
+_IGNORED: Final = frozenset((field,) for field in SERVER_FIELDS)
+
+
+_TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
+    "object": lambda value: type(value) is dict,
+    "array": lambda value: type(value) is list,
+    "string": lambda value: type(value) is str,
+    "boolean": lambda value: type(value) is bool,
+    "integer": lambda value: type(value) is int,
+    "number": lambda value: type(value) in {int, float},
+}
+
+
+def _type(wanted: str | list[str], value: Json, _: Mapping[str, Any]) -> bool:
+    return any(_TYPES[one](value) for one in ([wanted] if isinstance(wanted, str) else wanted))
+
+
+def _properties(wanted: Mapping[str, Any], value: Json, _: Mapping[str, Any]) -> bool:
+    return type(value) is not dict or all(
+        fits(wanted[name], one) for name, one in value.items() if name in wanted
+    )
+
+
+def _additional(wanted: bool | Mapping[str, Any], value: Json, node: Mapping[str, Any]) -> bool:  # noqa: FBT001 - JSON Schema's own shape
+    if type(value) is not dict:
+        return True
+    others = [one for name, one in value.items() if name not in node.get("properties", {})]
+    return all(fits(wanted, one) for one in others) if isinstance(wanted, dict) else not others
+
+
+def _length(
+    kind: type[str | list[Json] | dict[str, Json]], holds: Callable[[int, int], bool]
+) -> _Word:
+    return lambda wanted, value, _: type(value) is not kind or holds(len(value), wanted)
+
+
+def _number(holds: Callable[[float, float], bool]) -> _Word:
+    return lambda wanted, value, _: type(value) not in {int, float} or holds(value, wanted)
+
+
+def _same(one: Json, other: Json) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+_WORDS: Final[Mapping[str, _Word]] = {
+    "type": _type,
+    "properties": _properties,
+    "additionalProperties": _additional,
+    "required": lambda wanted, value, _: type(value) is not dict or all(n in value for n in wanted),
+    "items": lambda wanted, value, _: (
+        type(value) is not list or all(fits(wanted, v) for v in value)
+    ),
+    "const": lambda wanted, value, _: _same(wanted, value),
+    "enum": lambda wanted, value, _: any(_same(one, value) for one in wanted),
+    "pattern": lambda wanted, value, _: type(value) is not str or bool(re.search(wanted, value)),
+    "minLength": _length(str, lambda have, bound: have >= bound),
+    "maxLength": _length(str, lambda have, bound: have <= bound),
+    "minItems": _length(list, lambda have, bound: have >= bound),
+    "maxItems": _length(list, lambda have, bound: have <= bound),
+    "minProperties": _length(dict, lambda have, bound: have >= bound),
+    "maxProperties": _length(dict, lambda have, bound: have <= bound),
+    "minimum": _number(lambda have, bound: have >= bound),
+    "maximum": _number(lambda have, bound: have <= bound),
+    "exclusiveMinimum": _number(lambda have, bound: have > bound),
+    "uniqueItems": lambda _, value, __: (
+        type(value) is not list
+        or not any(_same(a, b) for i, a in enumerate(value) for b in value[:i])
+    ),
+    **dict.fromkeys(("$schema", "$id", "title", "description"), lambda *_: True),
+}
+"""What each word asks of a value."""
