@@ -1,0 +1,217 @@
+"""A requester that refuses nothing: our own codec, one blocking connection, any request whatever.
+
+`QuotaClient` never sends what Kafka refuses, so the contract asks with this where it wants a refusal.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Self
+
+from reconciler.wire import (
+    alter_client_quotas,
+    api_versions,
+    describe_client_quotas,
+    frames,
+    sasl_authenticate,
+    sasl_handshake,
+)
+from reconciler.wire.alter_client_quotas import Alteration, Altered, Result
+from reconciler.wire.apis import (
+    ALTER_CLIENT_QUOTAS,
+    API_VERSIONS,
+    DESCRIBE_CLIENT_QUOTAS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Api,
+)
+from reconciler.wire.describe_client_quotas import Component
+from reconciler.wire.layout import Layout, Part
+
+SECONDS = 60.0
+VISIBLE_SECONDS = 30.0
+PACE_SECONDS = 0.01
+LAYOUT = Layout(
+    slots=("user", "client-id", "ip"),
+    columns=(
+        "producer_byte_rate",
+        "consumer_byte_rate",
+        "request_percentage",
+        "controller_mutation_rate",
+        "connection_creation_rate",
+    ),
+)
+
+Names = tuple[Part, ...]
+Quotas = dict[Names, dict[str, float]]
+Said = tuple[int, str | None]
+
+
+class Closed(Exception):
+    """The broker closed the connection in place of an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """An answer of DescribeClientQuotas; `quotas` is empty beside an error."""
+
+    throttle_time_ms: int
+    said: Said
+    quotas: Quotas
+
+
+class RawConnection(AbstractContextManager["RawConnection"]):
+    """One connection to a port on loopback."""
+
+    def __init__(self, port: int, *, seconds: float = SECONDS) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, frame: bytes) -> None:
+        self.socket.sendall(frame)
+
+    def receive(self) -> bytes:
+        """One frame without its length.
+
+        Raises:
+            Closed: the broker closed the connection.
+        """
+        return self._exactly(frames.frame_size(self._exactly(frames.LENGTH_BYTES)))
+
+    def ask(self, api: Api, version: int, body: bytes, *, client_id: str | None = "raw") -> bytes:
+        """The body of the answer to one request."""
+        self.count += 1
+        self.send(
+            frames.encode_request(
+                api, version, correlation_id=self.count, client_id=client_id, body=body
+            )
+        )
+        frame = self.receive()
+        assert frames.correlation_id_of(frame) == self.count
+        return frames.response_body(api, version, frame)
+
+    def api_versions(self, version: int, request: api_versions.Request) -> api_versions.Response:
+        body = api_versions.encode_request(version, request)
+        answer = self.ask(API_VERSIONS, version, body)
+        return api_versions.decode_response(version, answer)
+
+    def offered(self) -> dict[int, tuple[int, int]]:
+        """API key -> lowest and highest version."""
+        answer = self.api_versions(0, api_versions.Request())
+        return {api.api_key: (api.lowest, api.highest) for api in answer.apis}
+
+    def plain(self, user: str, password: str) -> sasl_authenticate.Response:
+        """Authenticates with SASL PLAIN."""
+        chosen = self.handshake("PLAIN")
+        assert chosen.error_code == 0
+        return self.token(f"\0{user}\0{password}".encode())
+
+    def handshake(self, mechanism: str) -> sasl_handshake.Response:
+        body = sasl_handshake.encode_request(1, sasl_handshake.Request(mechanism=mechanism))
+        return sasl_handshake.decode_response(1, self.ask(SASL_HANDSHAKE, 1, body))
+
+    def token(self, token: bytes) -> sasl_authenticate.Response:
+        body = sasl_authenticate.encode_request(2, sasl_authenticate.Request(token=token))
+        return sasl_authenticate.decode_response(2, self.ask(SASL_AUTHENTICATE, 2, body))
+
+    def alter(
+        self,
+        *alterations: Alteration,
+        validate_only: bool = False,
+        version: int = 1,
+    ) -> Altered:
+        """One AlterClientQuotas request, empty ones included."""
+        if alterations:
+            body = alter_client_quotas.encode_request(
+                version, alterations, validate_only=validate_only
+            )
+        else:
+            body = b"\x01" + bytes((validate_only,)) + b"\x00"
+            assert version == 1
+        answer = self.ask(ALTER_CLIENT_QUOTAS, version, body)
+        return alter_client_quotas.decode_response(version, answer)
+
+    def said(self, *alterations: Alteration, validate_only: bool = False) -> dict[Names, Said]:
+        """What each entity was told; an entity that is answered twice is a failure."""
+        return by_entity(self.alter(*alterations, validate_only=validate_only).results)
+
+    def describe(
+        self, components: Sequence[Component] = (), *, strict: bool = False, version: int = 1
+    ) -> Described:
+        request = describe_client_quotas.Request(components=tuple(components), strict=strict)
+        body = describe_client_quotas.encode_request(version, request)
+        answer = self.ask(DESCRIBE_CLIENT_QUOTAS, version, body)
+        return described(version, answer)
+
+    def quotas(self) -> Quotas:
+        """Everything that this broker shows."""
+        answer = self.describe()
+        assert answer.said[0] == 0, answer.said
+        return answer.quotas
+
+    def settled(self, expected: Quotas) -> None:
+        """Returns once the broker shows exactly `expected`; NaN counts as equal to itself."""
+        wanted, deadline = text_of(expected), time.monotonic() + VISIBLE_SECONDS
+        never = threading.Event()
+        while (shown := text_of(self.quotas())) != wanted:
+            assert time.monotonic() < deadline, f"{shown} is not {wanted}"
+            never.wait(PACE_SECONDS)  # an acknowledged change is not a visible one
+
+    def _exactly(self, count: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < count:
+            try:
+                part = self.socket.recv(count - len(parts))
+            except ConnectionResetError as reset:
+                raise Closed from reset
+            if not part:
+                raise Closed
+            parts += part
+        return bytes(parts)
+
+
+def described(version: int, answer: bytes) -> Described:
+    """Our decoder's rows back as plain dictionaries."""
+    found = describe_client_quotas.decode_response(version, answer, LAYOUT)
+    assert not found.foreign_values
+    assert not found.foreign_entities
+    quotas: Quotas = {}
+    for key, row in found.entries.items():
+        names = tuple(
+            sorted(
+                (kind, slot)
+                for kind, slot in zip(LAYOUT.slots, key, strict=True)
+                if slot is not False
+            )
+        )
+        quotas[names] = {
+            column: value
+            for column, value in zip(LAYOUT.columns, row, strict=True)
+            if value is not None
+        }
+    return Described(
+        throttle_time_ms=found.throttle_time_ms,
+        said=(found.error_code, found.error_message),
+        quotas=quotas,
+    )
+
+
+def by_entity(results: Iterable[Result]) -> dict[Names, Said]:
+    found: dict[Names, Said] = {}
+    for parts, code, message in results:
+        assert parts not in found, f"{parts} was answered twice"
+        found[parts] = (code, message)
+    return found
+
+
+def text_of(quotas: Quotas) -> list[str]:
+    return sorted(f"{names!r} {sorted(values.items())!r}" for names, values in quotas.items())

@@ -1,0 +1,130 @@
+"""What the contract is asked of: sandboxes of each profile, and real brokers of five versions.
+
+A sandbox runs on a thread of its own, so that blocking tests can talk to it; a real broker is shared
+with the other tests of the session. Both let `ANONYMOUS` and `admin` do everything over the plain
+listener, and know `planner` (DescribeConfigs, Describe), `applier` (AlterConfigs, Describe) and
+`nobody's` rights for everybody else over the SASL listener.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from reconciler.sandbox import (
+    PROFILES,
+    READER,
+    RECONCILER,
+    Authorizer,
+    Listener,
+    Operation,
+    Protocol,
+    Sandbox,
+    Settings,
+)
+from tests.contract.raw import RawConnection
+from tests.servers.properties import USERS
+
+T = TypeVar("T")
+
+ALL = frozenset(Operation)
+AUTHORIZER = Authorizer(
+    grants={"ANONYMOUS": ALL, "admin": ALL, "planner": READER, "applier": RECONCILER}
+)
+REAL = ("3.4.1", "3.9.1", "4.0.1", "4.3.1", "4.4.0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Something that speaks Kafka's protocol.
+
+    Attributes:
+        name: `sandbox-3.9`, `kafka-4.0.1`.
+        lines: Keys of expectation tables that hold here, the narrowest first.
+        port: Plain listener.
+        sasl_port: Listener with SASL over plain text.
+        users: Passwords by name.
+        cluster_id: As told by whoever started it.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    port: int
+    sasl_port: int
+    users: Mapping[str, str]
+    cluster_id: str
+
+    def expected(self, table: Mapping[str, T]) -> T:
+        """The row's cell for this line; `all` is the cell of every line without its own."""
+        return next(table[line] for line in (*self.lines, "all") if line in table)
+
+    def connect(self, *, seconds: float = 60.0) -> RawConnection:
+        """A connection that may do everything."""
+        return RawConnection(self.port, seconds=seconds)
+
+    @contextmanager
+    def login(self, user: str, *, seconds: float = 60.0) -> Iterator[RawConnection]:
+        """A connection of one user."""
+        with RawConnection(self.sasl_port, seconds=seconds) as connection:
+            assert connection.plain(user, self.users[user]).error_code == 0
+            yield connection
+
+    def clear(self) -> None:
+        """Removes every quota and waits until that shows."""
+        with self.connect() as connection:
+            present = connection.quotas()
+            entities = list(present)
+            for start in range(0, len(entities), 2_000):
+                chunk = entities[start : start + 2_000]
+                answer = connection.alter(
+                    *((names, tuple((key, None) for key in present[names])) for names in chunk)
+                )
+                assert {code for _, code, _ in answer.results} == {0}
+            connection.settled({})
+
+
+def lines_of(version: str) -> tuple[str, ...]:
+    """`3.4.1` is of the line 3.4; 4.0 to 4.3 are of 4.x where their own column says nothing else."""
+    if version.startswith("4."):
+        return ("4.x",) if version >= "4.4" else ("4.0-4.3", "4.x")
+    return (version.rpartition(".")[0],)
+
+
+@contextmanager
+def sandbox_target(name: str) -> Iterator[Target]:
+    """A sandbox of that profile, on a thread of its own."""
+    settings = Settings(
+        profile=PROFILES[name],
+        users=USERS,
+        authorizer=AUTHORIZER,
+        listeners=(Listener(), Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT)),
+    )
+    with running(Sandbox(settings)) as sandbox:
+        yield Target(
+            name=f"sandbox-{name}",
+            lines=(name,),
+            port=sandbox.port(),
+            sasl_port=sandbox.port(listener="SASL"),
+            users=USERS,
+            cluster_id=sandbox.cluster_id,
+        )
+
+
+@contextmanager
+def running(sandbox: Sandbox) -> Iterator[Sandbox]:
+    """Serves `sandbox` from another thread while the `with` lasts."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="sandbox")
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result(10)
+        try:
+            yield sandbox
+        finally:
+            asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
