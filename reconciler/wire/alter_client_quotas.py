@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Final, TypeAlias, TypeVar
 
 from reconciler.errors import EncodeError
@@ -270,7 +271,7 @@ def decode_response(version: int, body: bytes) -> Altered:
 
     def read_result() -> Result:
         error_code, error_message = reader.int16(), reader.nullable_string()
-        parts = tuple(sorted(_read_parts(reader)))
+        parts = tuple(sorted(_read_parts(reader), key=itemgetter(0)))
         reader.skip_tags()
         return parts, error_code, error_message
 

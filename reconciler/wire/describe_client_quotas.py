@@ -158,8 +158,13 @@ def decode_response(version: int, body: bytes, layout: Layout) -> Described:
         error_message=error_message,
         entries=gathering.entries,
         foreign_values=gathering.foreign_values,
-        foreign_entities=tuple(sorted(gathering.foreign.items())),
+        foreign_entities=tuple(sorted(gathering.foreign.items(), key=_by_parts)),
     )
+
+
+def _by_parts(entry: Entry) -> list[tuple[str, bool, str]]:
+    """Orders entries by their components, the default before all names."""
+    return [(entity_type, name is not None, name or "") for entity_type, name in entry[0]]
 
 
 def _read_entries(

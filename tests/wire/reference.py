@@ -139,7 +139,7 @@ def lay_out(answer: Answer, slots: tuple[str, ...], columns: tuple[str, ...]) ->
         answer.error_message,
         entries,
         foreign_values,
-        sorted(foreign, key=lambda entry: entry[0]),
+        sorted(foreign, key=lambda entry: [(t, n is not None, n or "") for t, n in entry[0]]),
     )
 
 

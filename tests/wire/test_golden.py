@@ -261,9 +261,7 @@ def test_a_frame_of_kafkas_classes_is_read_and_written_back(vector: dict[str, ob
         body = frames.response_body(api, version, frame[4:])
         assert len(frame) - len(body) == 4 + int(vector["header_bytes"])
         again = response_again(api, version, body)
-        written = frames.encode_response(
-            api, version, correlation_id=correlation_id, body=again
-        )
+        written = frames.encode_response(api, version, correlation_id=correlation_id, body=again)
     assert written == frame
 
 
@@ -364,9 +362,7 @@ def test_describe_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
 @pytest.mark.parametrize("vector", chosen("request", {49}), ids=name_of)
 def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
-    assert (
-        alter_client_quotas.encode_request(version, ALTERATIONS, validate_only=True) == body
-    )
+    assert alter_client_quotas.encode_request(version, ALTERATIONS, validate_only=True) == body
     request = alter_client_quotas.decode_request(version, body)
     assert request == alter_client_quotas.Request(alterations=ALTERATIONS, validate_only=True)
 
@@ -374,8 +370,6 @@ def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
 @pytest.mark.parametrize("vector", chosen("response", {49}), ids=name_of)
 def test_alter_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
-    assert (
-        alter_client_quotas.encode_response(version, results=RESULTS, throttle_time_ms=4) == body
-    )
+    assert alter_client_quotas.encode_response(version, results=RESULTS, throttle_time_ms=4) == body
     altered = alter_client_quotas.decode_response(version, body)
     assert altered == alter_client_quotas.Altered(throttle_time_ms=4, results=RESULTS)

@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import FrameTooLarge
+from reconciler.wire.frame_buffer import SMALL_BYTES, FrameBuffer
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"four", b"x" * 100, b"y" * (SMALL_BYTES - 4), b"z" * 70_000]), max_size=6
+    ),
+    st.lists(st.integers(1, 90_000), min_size=1, max_size=10),
+)
+def test_frames_come_out_whole_however_the_stream_is_cut(
+    bodies: list[bytes], cuts: list[int]
+) -> None:
+    stream, found, buffer, turn = framed(*bodies), [], FrameBuffer(), 0
+    while stream:
+        size = cuts[turn % len(cuts)]
+        found += buffer.feed(stream[:size])
+        stream, turn = stream[size:], turn + 1
+    assert found == bodies
+    assert buffer.is_empty
+
+
+def test_one_byte_at_a_time_is_enough() -> None:
+    buffer, found = FrameBuffer(), []
+    for octet in framed(b"hello", b"world!"):
+        assert len(buffer.get_buffer()) > 0
+        found += buffer.feed(bytes((octet,)))
+    assert found == [b"hello", b"world!"]
+
+
+def test_a_large_frame_is_received_into_a_buffer_of_its_own() -> None:
+    buffer = FrameBuffer()
+    assert buffer.feed(framed(b"a" * 100_000)[:50]) == []
+    assert len(buffer.get_buffer()) == 100_000 - 46
+    assert not buffer.is_empty
+    (frame,) = buffer.feed(b"a" * (100_000 - 46))
+    assert frame == b"a" * 100_000
+    assert buffer.is_empty
+
+
+def test_frames_before_a_fault_are_handed_out_and_nothing_after_it() -> None:
+    buffer = FrameBuffer(limit=10)
+    assert buffer.feed(framed(b"fine", b"far too long for it", b"fine")) == [b"fine"]
+    assert isinstance(buffer.failure, FrameTooLarge)
+    assert buffer.feed(framed(b"fine")) == []
+    assert repr(buffer) == "FrameBuffer(limit=10)"
+
+
+def test_the_limit_may_change_between_frames() -> None:
+    buffer = FrameBuffer(limit=4)
+    assert buffer.feed(framed(b"fine")) == [b"fine"]
+    buffer.limit = 5
+    assert buffer.feed(framed(b"finer")) == [b"finer"]
+
+
+@pytest.mark.parametrize("size", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x00\x00\x00\x03"])
+def test_an_impossible_size_is_a_failure(size: bytes) -> None:
+    buffer = FrameBuffer()
+    assert buffer.feed(size) == []
+    assert buffer.failure is not None

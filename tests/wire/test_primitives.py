@@ -1,0 +1,262 @@
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import DecodeError, EncodeError
+from reconciler.wire.primitives import (
+    MAX_STRING_BYTES,
+    MAX_VARINT,
+    Reader,
+    Writer,
+    encode_varint,
+    read_varint,
+    skip_tags,
+)
+
+both_encodings = pytest.mark.parametrize("flexible", [True, False], ids=["flexible", "classic"])
+
+
+def reader(octets: bytes, *, flexible: bool = True) -> Reader:
+    return Reader(octets, flexible=flexible)
+
+
+@given(st.integers(0, MAX_VARINT))
+def test_a_varint_reads_back(value: int) -> None:
+    octets = encode_varint(value)
+    assert read_varint(octets, 0) == (value, len(octets))
+
+
+@pytest.mark.parametrize(
+    ("value", "octets"),
+    [
+        (0, "00"),
+        (127, "7f"),
+        (128, "8001"),
+        (16383, "ff7f"),
+        (16384, "808001"),
+        (MAX_VARINT, "ffffffff07"),
+    ],
+)
+def test_a_varint_has_kafkas_bytes(value: int, octets: str) -> None:
+    assert encode_varint(value).hex() == octets
+
+
+@pytest.mark.parametrize("octets", ["8500", "8580808000"])
+def test_an_over_long_varint_is_accepted_as_java_does(octets: str) -> None:
+    assert read_varint(bytes.fromhex(octets), 0) == (5, len(octets) // 2)
+
+
+@pytest.mark.parametrize(
+    ("octets", "words"),
+    [
+        ("", "ends inside a varint"),
+        ("80", "ends inside a varint"),
+        ("ffffffffff00", "more than five bytes"),
+        ("ffffffff08", "above 2\\^31 - 1"),
+    ],
+)
+def test_an_impossible_varint_is_refused(octets: str, words: str) -> None:
+    with pytest.raises(DecodeError, match=words):
+        read_varint(bytes.fromhex(octets), 0)
+
+
+@pytest.mark.parametrize("value", [-1, MAX_VARINT + 1])
+def test_a_length_beyond_a_varint_cannot_be_written(value: int) -> None:
+    with pytest.raises(EncodeError, match="does not fit"):
+        encode_varint(value)
+
+
+INTEGERS = [("int8", 8), ("int16", 16), ("int32", 32), ("int64", 64)]
+
+
+@pytest.mark.parametrize(("name", "bits"), INTEGERS)
+def test_integers_read_back_at_their_limits(name: str, bits: int) -> None:
+    for value in (-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1):
+        writer = Writer(flexible=True)
+        getattr(writer, name)(value)
+        assert writer.to_bytes() == value.to_bytes(bits // 8, "big", signed=True)
+        again = reader(writer.to_bytes())
+        assert getattr(again, name)() == value
+        again.end()
+
+
+@pytest.mark.parametrize(("name", "bits"), INTEGERS)
+def test_an_integer_out_of_range_cannot_be_written(name: str, bits: int) -> None:
+    with pytest.raises(EncodeError, match=f"does not fit in an {name}"):
+        getattr(Writer(flexible=True), name)(2 ** (bits - 1))
+
+
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "boolean", "float64", "uuid"])
+def test_a_fixed_size_value_that_is_cut_off_is_refused(name: str) -> None:
+    with pytest.raises(DecodeError, match="0 are left") as caught:
+        getattr(reader(b""), name)()
+    assert caught.value.offset == 0
+
+
+@given(st.floats(allow_nan=True))
+def test_a_double_keeps_its_bits(value: float) -> None:
+    writer = Writer(flexible=True)
+    writer.float64(value)
+    assert struct.pack(">d", reader(writer.to_bytes()).float64()) == struct.pack(">d", value)
+
+
+def test_every_byte_but_zero_is_true() -> None:
+    assert [reader(bytes((octet,))).boolean() for octet in (0, 1, 2, 255)] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    writer = Writer(flexible=True)
+    writer.boolean(value=True)
+    writer.boolean(value=False)
+    assert writer.to_bytes() == b"\x01\x00"
+
+
+@both_encodings
+@given(st.one_of(st.none(), st.text(max_size=300)))
+def test_strings_read_back_in_both_encodings(flexible: bool, value: str | None) -> None:
+    writer = Writer(flexible=flexible)
+    writer.nullable_string(value)
+    again = reader(writer.to_bytes(), flexible=flexible)
+    assert again.nullable_string() == value
+    again.end()
+
+
+@both_encodings
+def test_the_longest_string_passes_and_one_byte_more_does_not(flexible: bool) -> None:
+    writer = Writer(flexible=flexible)
+    writer.string("é" * (MAX_STRING_BYTES // 2) + "x")
+    assert len(reader(writer.to_bytes(), flexible=flexible).string().encode()) == MAX_STRING_BYTES
+    with pytest.raises(EncodeError, match="32768 bytes cannot be sent"):
+        writer.string("x" * (MAX_STRING_BYTES + 1))
+
+
+def test_a_string_above_kafkas_limit_is_refused() -> None:
+    octets = encode_varint(MAX_STRING_BYTES + 2) + b"x" * (MAX_STRING_BYTES + 1)
+    with pytest.raises(DecodeError, match="above Kafka's limit"):
+        reader(octets).string()
+
+
+def test_lone_surrogates_cannot_be_written() -> None:
+    with pytest.raises(EncodeError, match="UTF-8"):
+        Writer(flexible=True).string("a\ud800")
+
+
+@pytest.mark.parametrize(
+    ("octets", "flexible", "words"),
+    [
+        (b"\xff\xfe", False, "the length -2"),
+        (b"\x00\x05abc", False, "needs 5 bytes, 3 are left"),
+        (b"\x06abc", True, "needs 5 bytes, 3 are left"),
+        (b"\x02\xff", True, "not UTF-8"),
+        (b"\x00", True, "null where Kafka allows no null"),
+        (b"\xff\xff", False, "null where Kafka allows no null"),
+    ],
+)
+def test_an_impossible_string_is_refused(octets: bytes, flexible: bool, words: str) -> None:
+    with pytest.raises(DecodeError, match=words):
+        reader(octets, flexible=flexible).string()
+
+
+@both_encodings
+@given(st.binary(max_size=300))
+def test_byte_strings_read_back(flexible: bool, value: bytes) -> None:
+    writer = Writer(flexible=flexible)
+    writer.binary(value)
+    again = reader(writer.to_bytes(), flexible=flexible)
+    assert again.binary() == value
+    again.end()
+
+
+@both_encodings
+def test_a_byte_string_may_not_be_null(flexible: bool) -> None:
+    with pytest.raises(DecodeError, match="null"):
+        reader(b"\x00" if flexible else b"\xff\xff\xff\xff", flexible=flexible).binary()
+
+
+@both_encodings
+@given(st.one_of(st.none(), st.lists(st.integers(-5, 5), max_size=200)))
+def test_arrays_read_back(flexible: bool, value: list[int] | None) -> None:
+    writer = Writer(flexible=flexible)
+    writer.nullable_array(value, writer.int8)
+    again = reader(writer.to_bytes(), flexible=flexible)
+    items = again.nullable_array(again.int8, least_size=1)
+    assert items == (None if value is None else tuple(value))
+    again.end()
+
+
+@both_encodings
+def test_an_array_may_be_forbidden_to_be_null(flexible: bool) -> None:
+    writer = Writer(flexible=flexible)
+    writer.nullable_array(None, writer.int8)
+    again = reader(writer.to_bytes(), flexible=flexible)
+    with pytest.raises(DecodeError, match="an array is null"):
+        again.array(again.int8, least_size=1)
+
+
+def test_a_count_whose_items_cannot_fit_is_refused_before_reading_one() -> None:
+    again = reader(b"\x7f\xff\xff\xff" + bytes(10), flexible=False)
+    with pytest.raises(DecodeError, match="2147483647 items cannot fit in 10 bytes"):
+        again.array(again.int8, least_size=1)
+
+
+def test_tags_read_back_and_are_written_ascending() -> None:
+    writer = Writer(flexible=True)
+    writer.tags({5: b"five", 0: b""})
+    assert writer.to_bytes() == b"\x02\x00\x00\x05\x04five"
+    again = reader(writer.to_bytes())
+    assert again.tags() == {0: b"", 5: b"five"}
+    again.end()
+    assert skip_tags(writer.to_bytes(), 0) == len(writer.to_bytes())
+
+
+def test_classic_structures_have_no_tags() -> None:
+    writer = Writer(flexible=False)
+    writer.tags({1: b"x"})
+    assert writer.to_bytes() == b""
+    again = reader(b"", flexible=False)
+    again.skip_tags()
+    assert again.tags() == {}
+
+
+@pytest.mark.parametrize(
+    ("octets", "words"),
+    [(b"\x01\x05\x06abcde", "cut off|are left"), (b"\x01", "varint"), (b"\x01\x05", "varint")],
+)
+def test_a_tag_past_the_end_is_refused(octets: bytes, words: str) -> None:
+    with pytest.raises(DecodeError, match=words):
+        reader(octets).skip_tags()
+    with pytest.raises(DecodeError, match=words):
+        reader(octets).tags()
+
+
+def test_a_tag_that_occurs_twice_is_refused_where_tags_matter() -> None:
+    with pytest.raises(DecodeError, match="tag 1 occurs twice"):
+        reader(b"\x02\x01\x00\x01\x00").tags()
+
+
+def test_a_uuid_has_sixteen_bytes() -> None:
+    octets = bytes(range(16))
+    writer = Writer(flexible=True)
+    writer.uuid(octets)
+    assert reader(writer.to_bytes()).uuid() == octets
+    with pytest.raises(EncodeError, match="16 bytes, not 3"):
+        writer.uuid(b"abc")
+
+
+def test_leftover_bytes_are_refused() -> None:
+    again = reader(b"\x01\x02")
+    assert again.int8() == 1
+    with pytest.raises(DecodeError, match="1 bytes are left over") as caught:
+        again.end()
+    assert caught.value.offset == again.offset == 1
+
+
+def test_a_varint_is_written_as_it_is_read() -> None:
+    writer = Writer(flexible=True)
+    writer.varint(300)
+    writer.raw(b"x")
+    assert reader(writer.to_bytes()).varint() == 300
