@@ -3,7 +3,7 @@
 ``reconcile`` sees only these; the composition roots (``cli``, later ``kube``) pick real things and hand them in.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.owned import Owned, RecordChange
+from reconciler.quota.report import Visibility as Visibility  # noqa: PLC0414 - stores answer with it
 from reconciler.quota.state import State
 
 Progress = Callable[[str, int, int], None]
@@ -51,26 +52,6 @@ class Cluster:
         return self.rights is not None and "AlterConfigs" in self.rights
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visibility:
-    """What each broker in Metadata showed at the end of a wait.
-
-    Attributes:
-        visible: Ids of brokers that show everything that was expected.
-        lagging: Ids of brokers that answered but did not show it before the deadline.
-        unreachable: Id -> why, for brokers that could not be asked.
-    """
-
-    visible: tuple[int, ...]
-    lagging: tuple[int, ...]
-    unreachable: Mapping[int, str]
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether every live broker showed it; unreachable ones are not live."""
-        return not self.lagging and bool(self.visible)
-
-
 class QuotaStore(Protocol):
     """A Kafka cluster, as far as quotas go. Implemented by ``client.QuotaClient``."""
 
@@ -88,8 +69,12 @@ class QuotaStore(Protocol):
         *,
         validate_only: bool = False,
         progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
         """Send alterations in chunks, one after the other; exactly one result per entity.
+
+        ``results`` is filled while the work goes on, so that a caller who is cancelled knows as much as the
+        store does: what is not in it was not sent.
 
         An entity stands at most once in ``alterations``. Never raises for what happened to an entity
         once the first byte of a chunk may have left: that is ``UNKNOWN`` in the results.

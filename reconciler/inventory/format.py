@@ -133,7 +133,7 @@ def _cluster(records: ClusterRecords) -> str:
             for subject, record in sorted(owned.records.items(), key=lambda item: sort_key(item[0]))
         ],
         "intents": [
-            (*subject, key, _number(intent.value), table.place(intent.owner))
+            (*subject, key, _number(intent.value), table.place(intent.owner), intent.at)
             for (subject, key), intent in _sorted(owned.intents)
         ],
         "drift": [(*subject, key, at) for (subject, key), at in _sorted(owned.drift_since)],
@@ -200,8 +200,10 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
             cluster_id=cluster_id,
             records=records,
             intents={
-                pair: Intent(value=_read_number(rest[0]), owner=_at(owners, rest[1]))
-                for pair, rest in _pairs(value["intents"], 2)
+                pair: Intent(
+                    value=_read_number(rest[0]), owner=_at(owners, rest[1]), at=_float(rest[2])
+                )
+                for pair, rest in _pairs(value["intents"], 3)
             },
             drift_since={pair: _float(rest[0]) for pair, rest in _pairs(value["drift"], 1)},
             orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),

@@ -73,10 +73,12 @@ class Intent:
     Attributes:
         value: What was to be set; ``None`` = removed.
         owner: Who asks for it.
+        at: When it was written down, in seconds since the epoch. Sent at most 65 s ago, it may still land.
     """
 
     value: float | None
     owner: Owner
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

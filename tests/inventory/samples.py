@@ -34,7 +34,7 @@ CHANGES = (
     Recorded(entity=ODD, key=Key.CONSUMER_BYTE_RATE, value=2.0**63, owner=OTHER),
     Recorded(entity=HOME, key=Key.CONNECTION_CREATION_RATE, value=3.0, owner=OTHER),
     Intend(entity=LITERAL, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=None, owner=OWNER)),
-    Intend(entity=ODD, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=0.1, owner=OWNER)),
+    Intend(entity=ODD, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=0.1, owner=OWNER, at=9.0)),
     DriftSeen(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=12.5),
     Orphaned(entity=HOME, key=Key.CONNECTION_CREATION_RATE),
     OverrideSet(
@@ -87,7 +87,7 @@ RECORD_CHANGES = st.one_of(
         Intend,
         entity=ENTITIES,
         key=KEYS,
-        intent=st.builds(Intent, value=st.none() | VALUES, owner=OWNERS),
+        intent=st.builds(Intent, value=st.none() | VALUES, owner=OWNERS, at=VALUES),
     ),
     st.builds(IntentEnded, entity=ENTITIES, key=KEYS),
     st.builds(DriftSeen, entity=ENTITIES, key=KEYS, at=st.none() | VALUES),

@@ -1,0 +1,198 @@
+"""What the readers of a run are given: a preview before anything is sent, an outcome afterwards. Values only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from reconciler.quota.advice import Warning as Advice
+from reconciler.quota.basis import Basis
+from reconciler.quota.entity import Entity
+from reconciler.quota.guards import Violation
+from reconciler.quota.impact import Impact
+from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.plan import Change, Plan
+from reconciler.quota.policy import DriftMode, Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Who made something, and from what. For people; nothing branches on it.
+
+    Attributes:
+        who: A person or a pipeline.
+        commit: Commit of the manifests, "" outside a repository.
+        tool_version: Version of this program.
+    """
+
+    who: str = ""
+    commit: str = ""
+    tool_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the broker (or its rules) said about all changes, without changing anything.
+
+    Attributes:
+        source: ``broker``, ``sandbox 4.x`` or ``none``.
+        refused: Entities that would be refused, and the words.
+        why: Why it is not the broker's own verdict, or "".
+    """
+
+    source: str
+    refused: Mapping[Entity, Rejected] = field(default_factory=dict[Entity, Rejected])
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """A plan with everything that a reviewer needs.
+
+    Attributes:
+        plan: What would be done.
+        basis: What it stands on.
+        violations: What guards say against it.
+        verdict: What the broker says to it.
+        impact: What it means for clients; ``None`` where there is no live state to tell.
+        warnings: Sentences about the run as a whole.
+        advice: Doubtful rules, with their places.
+        policy: The policy in force.
+        drift_mode: What is done about drift.
+        created_at: When the cluster was looked at, in seconds since the epoch.
+        snapshot_at: When the snapshot was taken that stands for the cluster; ``None`` = the cluster was asked.
+        origin: Who made it.
+    """
+
+    plan: Plan
+    basis: Basis
+    violations: tuple[Violation, ...] = ()
+    verdict: Verdict
+    impact: Impact | None = None
+    warnings: tuple[str, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    policy: Policy
+    drift_mode: DriftMode
+    created_at: float
+    snapshot_at: float | None = None
+    origin: Origin = Origin()
+
+    @property
+    def errored(self) -> bool:
+        """Whether something is wrong with the plan itself: a conflict, or the broker would refuse a change."""
+        return bool(self.plan.conflicts or self.verdict.refused)
+
+    @property
+    def applyable(self) -> bool:
+        """Whether ``apply`` would do something and nothing forbids it."""
+        return bool(self.plan.changes) and not self.violations and not self.plan.conflicts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visibility:
+    """What each broker in Metadata showed at the end of a wait.
+
+    Attributes:
+        visible: Ids of brokers that show everything that was expected.
+        lagging: Ids of brokers that answered but did not show it before the deadline.
+        unreachable: Id -> why, for brokers that could not be asked.
+    """
+
+    visible: tuple[int, ...]
+    lagging: tuple[int, ...]
+    unreachable: Mapping[int, str]
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every live broker showed it; unreachable ones are not live."""
+        return not self.lagging and bool(self.visible)
+
+
+class Seen(StrEnum):
+    """What the last look at the cluster showed of a pair. *Visible*, never *enforced*."""
+
+    VISIBLE = "visible"
+    NOT_YET = "not yet visible"
+    CHANGED = "changed by another meanwhile"
+    UNCHECKED = "not looked at"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairOutcome:
+    """What became of one change.
+
+    Attributes:
+        change: The change.
+        result: What became of its entity in that pass; ``None`` = it was not sent.
+        seen: What the last look showed.
+        found: The live value at that look.
+    """
+
+    change: Change
+    result: Result | None
+    seen: Seen = Seen.UNCHECKED
+    found: float | None = None
+
+    @property
+    def word(self) -> str:
+        """``APPLIED``, ``REJECTED``, ``HELD``, ``UNKNOWN`` or ``NOT SENT``."""
+        match self.result:
+            case None:
+                return "NOT SENT"
+            case Applied():
+                return "APPLIED"
+            case Rejected():
+                return "REJECTED"
+            case Held():
+                return "HELD"
+            case Unknown():
+                return "UNKNOWN"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was applied and seen."""
+        return isinstance(self.result, Applied) and self.seen is Seen.VISIBLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a plan.
+
+    Attributes:
+        cluster_id: Which cluster.
+        digest: Of the plan.
+        pairs: One per change, in plan order.
+        visibility: What the brokers showed; ``None`` where nothing had to be looked for.
+        bookkeeping: How many records changed without a write to the cluster.
+        recorded: Whether the inventory knows all this.
+        interrupted: Whether somebody asked to stop.
+        failure: Why sending, looking or recording broke off, or "".
+        started_at: Seconds since the epoch.
+        ended_at: Seconds since the epoch.
+        origin: Who applied it.
+    """
+
+    cluster_id: str
+    digest: str
+    pairs: tuple[PairOutcome, ...] = ()
+    visibility: Visibility | None = None
+    bookkeeping: int = 0
+    recorded: bool = True
+    interrupted: bool = False
+    failure: str = ""
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    origin: Origin = Origin()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every change was applied, seen and recorded."""
+        return (
+            all(pair.is_done for pair in self.pairs)
+            and self.recorded
+            and not self.interrupted
+            and not self.failure
+        )
+
+    def count(self, word: str) -> int:
+        """How many changes ended with this word."""
+        return sum(pair.word == word for pair in self.pairs)
