@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from reconciler.sandbox import PROFILES
-from tests.contract.targets import REAL, Target, lines_of, sandbox_target
+from tests.contract.targets import REAL, Target, lines_of, mechanisms_of, sandbox_target
 from tests.servers.kafka import StartKafka
 from tests.servers.properties import USERS
 
@@ -47,6 +47,7 @@ def real_target(kafka: StartKafka, version: str) -> Target:
         port=cluster.port(),
         sasl_port=cluster.port(1, "SASL_PLAINTEXT"),
         users=USERS,
+        mechanisms=mechanisms_of(lines_of(version)[0]),
         cluster_id=cluster.cluster_id,
     )
 

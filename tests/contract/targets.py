@@ -24,6 +24,7 @@ from reconciler.sandbox import (
     Sandbox,
     Settings,
 )
+from reconciler.sandbox.settings import MECHANISMS
 from tests.contract.raw import RawConnection
 from tests.servers.properties import USERS
 
@@ -46,6 +47,7 @@ class Target:
         port: Plain listener.
         sasl_port: Listener with SASL over plain text.
         users: Passwords by name.
+        mechanisms: What the SASL listener offers.
         cluster_id: As told by whoever started it.
     """
 
@@ -54,6 +56,7 @@ class Target:
     port: int
     sasl_port: int
     users: Mapping[str, str]
+    mechanisms: tuple[str, ...]
     cluster_id: str
 
     def expected(self, table: Mapping[str, T]) -> T:
@@ -92,6 +95,16 @@ def lines_of(version: str) -> tuple[str, ...]:
     return (version.rpartition(".")[0],)
 
 
+def mechanisms_of(line: str) -> tuple[str, ...]:
+    """KRaft brokers have SCRAM users from 3.5 on (KIP-900)."""
+    return ("PLAIN",) if line == "3.4" else MECHANISMS
+
+
+def sasl_listener(line: str) -> Listener:
+    """The SASL listener of a sandbox."""
+    return Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT, mechanisms=mechanisms_of(line))
+
+
 @contextmanager
 def sandbox_target(name: str) -> Iterator[Target]:
     """A sandbox of that profile, on a thread of its own."""
@@ -99,7 +112,7 @@ def sandbox_target(name: str) -> Iterator[Target]:
         profile=PROFILES[name],
         users=USERS,
         authorizer=AUTHORIZER,
-        listeners=(Listener(), Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT)),
+        listeners=(Listener(), sasl_listener(name)),
     )
     with running(Sandbox(settings)) as sandbox:
         yield Target(
@@ -108,6 +121,7 @@ def sandbox_target(name: str) -> Iterator[Target]:
             port=sandbox.port(),
             sasl_port=sandbox.port(listener="SASL"),
             users=USERS,
+            mechanisms=mechanisms_of(name),
             cluster_id=sandbox.cluster_id,
         )
 
