@@ -9,6 +9,7 @@ lock-out.
 import asyncio
 import random
 import ssl
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from reconciler.client import metadata
@@ -100,11 +101,12 @@ class Cluster:
             Broken: Only for what is not repeatable, once a byte of it may have left.
         """
         tries = vague = 0
+        last: ClientError | None = None
         while True:
             tries += 1
             used: Connection | None = None
             try:
-                used = await self._connection(node, deadline)
+                used = await self._connected(node, deadline, last)
                 answer = await self._ask(used, ask, deadline)
                 refusal = ask.refusal(ask.verdict(answer), used.node)
                 if refusal is None:
@@ -119,6 +121,7 @@ class Cluster:
             except ControllerAway as away:
                 error = away
             error.attempt = tries
+            last = error
             if not _worth(error, vague):
                 raise error
             pause = self._config.retry.pause(tries, random.random)
@@ -192,6 +195,15 @@ class Cluster:
             self._by_node[node] = made
             return made
 
+    async def _connected(
+        self, node: int | None, deadline: Deadline, last: ClientError | None
+    ) -> Connection:
+        """A connection; when there is no time left for one, what went wrong before is the better answer."""
+        try:
+            return await self._connection(node, deadline)
+        except RequestTimeout as error:
+            raise last or error from None
+
     async def _usable(self, node: int | None) -> Connection | None:
         working = self._working
         if (working is not None and node is not None and working.node_id != node) or (
@@ -216,47 +228,52 @@ class Cluster:
             raise broken.error from None
 
     async def _open(self, node: int | None, deadline: Deadline) -> Connection:
-        suspicious = tries = 0
-        renewed = False
-        last: ClientError | None = None
+        attempts = _Attempts()
         while True:
             now = self._clock.monotonic()
-            if deadline.passed(now):
-                raise _gave_up(last, tries)
             choice = self._choose(node, now)
-            if choice.wait >= deadline.left(now):
-                raise _gave_up(last, tries)
+            if deadline.passed(now) or choice.wait >= deadline.left(now):
+                raise attempts.gave_up()
             if choice.wait:
                 await self._clock.sleep(choice.wait)
-            tries += 1
+            attempts.tries += 1
             try:
                 return await self._set_up(
                     choice.addresses, deadline.within(self._clock.monotonic(), choice.setup_seconds)
                 )
-            except AuthenticationError as error:
-                if not renewed and self._login.forget_token():
-                    renewed = (
-                        True  # the kept token may have been revoked; one new one, then no more
-                    )
-                    continue
-                error.hint = error.hint or _LOGIN_HINT
-                self._refused = error
-                raise
             except ClientError as error:
-                error.attempt = tries
-                last = error
-                suspicious = suspicious + 1 if error.hint and _looks_wrong(error) else 0
-                never = not self._cluster_id
-                if not error.retriable or (never and isinstance(error, DnsError)):
-                    raise
-                if never and suspicious >= SUSPICIOUS_TRIES:
-                    raise
+                self._judge(error, attempts)
                 tell(
                     self._events.retry,
                     Retried(
-                        api="", node=error.node, attempt=tries, pause=0.0, reason=error.message
+                        api="",
+                        node=error.node,
+                        attempt=attempts.tries,
+                        pause=0.0,
+                        reason=error.message,
                     ),
                 )
+
+    def _judge(self, error: ClientError, attempts: "_Attempts") -> None:
+        """Whether setting up may be tried again.
+
+        Raises:
+            ClientError: The same error, if it may not.
+        """
+        attempts.note(error)
+        if isinstance(error, AuthenticationError):
+            if not attempts.renewed and self._login.forget_token():
+                attempts.renewed = (
+                    True  # the kept token may have been revoked; one new one, no more
+                )
+                return
+            error.hint = error.hint or _LOGIN_HINT
+            self._refused = error
+            raise error
+        never_worked = not self._cluster_id
+        hopeless = isinstance(error, DnsError) or attempts.suspicious >= SUSPICIOUS_TRIES
+        if not error.retriable or (never_worked and hopeless):
+            raise error
 
     def _choose(self, node: int | None, now: float) -> Choice:
         if node is not None:
@@ -339,7 +356,9 @@ def _worth(error: ClientError, vague: int) -> bool:
         return error.code in _TRANSIENT or (
             error.code == UNKNOWN_SERVER_ERROR and vague <= VAGUE_RETRIES
         )
-    return error.retriable
+    # A throttled connection is left alone; a new one would only dodge the quota.
+    throttled = isinstance(error, RequestTimeout) and error.phase == "throttled"
+    return error.retriable and not throttled
 
 
 def _looks_wrong(error: ClientError) -> bool:
@@ -347,8 +366,27 @@ def _looks_wrong(error: ClientError) -> bool:
     return isinstance(error, ConnectError | RequestTimeout) and "expect" in error.hint
 
 
-def _gave_up(last: ClientError | None, tries: int) -> ClientError:
-    if last is not None:
-        last.attempt = max(tries, 1)
-        return last
-    return RequestTimeout("the deadline passed before a connection was made", phase="connect")
+@dataclass(slots=True)
+class _Attempts:
+    """Tries to set up one connection."""
+
+    tries: int = 0
+    suspicious: int = 0
+    renewed: bool = False
+    last: ClientError | None = None
+
+    def note(self, error: ClientError) -> None:
+        """Count a failure. A cause beats a mere timeout, which may only mean that no time was left."""
+        error.attempt = self.tries
+        if self.last is None or not isinstance(error, RequestTimeout):
+            self.last = error
+        self.suspicious = self.suspicious + 1 if error.hint and _looks_wrong(error) else 0
+
+    def gave_up(self) -> ClientError:
+        """What to tell when the time is over."""
+        if self.last is None:
+            return RequestTimeout(
+                "the deadline passed before a connection was made", phase="connect"
+            )
+        self.last.attempt = self.tries
+        return self.last

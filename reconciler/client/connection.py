@@ -24,6 +24,7 @@ from reconciler.client.events import (
 from reconciler.client.login import Login
 from reconciler.client.transport import Transport
 from reconciler.errors import (
+    AuthenticationError,
     ClientError,
     ConnectError,
     ProtocolError,
@@ -299,6 +300,10 @@ class Connection:
         match event:
             case Reply():
                 self._answer(event)
+            case sessions.Closed(error=AuthenticationError() as error) if self._again is not None:
+                # Only a fresh login decides whether we are refused for good.
+                why = ConnectError(f"re-authentication failed: {error.message}")
+                self._end(sessions.Closed(error=why, unanswered=event.unanswered))
             case sessions.Closed():
                 self._end(event)
             case sessions.Authenticated(lifetime_ms=lifetime):

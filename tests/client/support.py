@@ -1,0 +1,87 @@
+"""What tests of the client share: a client for scripted brokers, a recorder of events, a way to run coroutines."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from reconciler.client import ClientConfig, Events, QuotaClient
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.outcome import Alteration
+from tests.fakes.clock import FakeClock
+from tests.fakes.scripted_broker import ScriptedBroker
+
+ALICE = entity(user="alice")
+BOB = entity(user="bob", client_id=None)
+RATE = "producer_byte_rate"
+
+
+def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Runs a coroutine test; ten seconds are a hang."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(10):
+                await test(*args, **kwargs)
+
+        asyncio.run(bounded())
+
+    return run
+
+
+class Recorder:
+    """Keeps every event, by kind."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+        self._something = asyncio.Event()
+
+    def events(self) -> Events:
+        kinds = Events.__dataclass_fields__
+        return Events(**{kind: functools.partial(self._keep, kind) for kind in kinds})
+
+    def _keep(self, kind: str, event: Any) -> None:
+        self.told.append((kind, event))
+        self._something.set()
+
+    async def until(self, kind: str, count: int = 1) -> None:
+        while len(self.of(kind)) < count:
+            self._something.clear()
+            await self._something.wait()
+
+    def of(self, kind: str) -> list[Any]:
+        return [event for name, event in self.told if name == kind]
+
+
+def config(*brokers: ScriptedBroker, **settings: object) -> ClientConfig:
+    given: dict[str, object] = {
+        "bootstrap.servers": ",".join(broker.address for broker in brokers),
+        "reconnect.backoff.ms": 1,
+        "reconnect.backoff.max.ms": 2,
+        "retry.backoff.ms": 1,
+        "retry.backoff.max.ms": 2,
+    }
+    if brokers and brokers[0].password:
+        given |= {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "alice",
+            "sasl.password": brokers[0].password,
+        }
+    given |= {key.replace("_", "."): value for key, value in settings.items()}
+    return ClientConfig.from_mapping(given)
+
+
+def client(
+    *brokers: ScriptedBroker,
+    recorder: Recorder | None = None,
+    clock: FakeClock | None = None,
+    **settings: object,
+) -> QuotaClient:
+    events = (recorder or Recorder()).events()
+    return QuotaClient(config(*brokers, **settings), events=events, clock=clock)
+
+
+def setting(subject: Entity, value: float | None = 1024.0, key: str = RATE) -> Alteration:
+    return Alteration(entity=subject, operations=((key, value),))
