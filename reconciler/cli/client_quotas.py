@@ -83,7 +83,7 @@ def command(
     if bootstrap_server is None and command_config is None:
         raise UsageError("--bootstrap-server is missing")
 
-    from reconciler.cli.connection import client_config
+    from reconciler.cli.connection import client_config, telling
     from reconciler.cli.running import run
     from reconciler.client import QuotaClient
 
@@ -92,7 +92,7 @@ def command(
     )
 
     async def work() -> Exit:
-        async with QuotaClient(config) as client:
+        async with QuotaClient(config, events=telling(console)) as client:
             return await _OPERATIONS[operation](console, client, call)
 
     return run(work())

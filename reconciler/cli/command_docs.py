@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from reconciler.cli import client_quotas, main
+from reconciler.cli.kip_call import PROGRAM
 
 PATH: Final = Path("docs/commands.md")
 
@@ -41,8 +42,8 @@ def text() -> str:
     parts.append(_section("kquota", main.cli.get_help(context)))
     for name in main.COMMANDS:
         parts.extend(_sections(main.cli.get_command(context, name), context, name))
-    alone = click.Context(client_quotas.command, info_name=client_quotas.PROGRAM)
-    parts.append(_section(client_quotas.PROGRAM, client_quotas.command.get_help(alone)))
+    alone = click.Context(client_quotas.command, info_name=PROGRAM)
+    parts.append(_section(PROGRAM, client_quotas.command.get_help(alone)))
     return "\n".join(parts)
 
 

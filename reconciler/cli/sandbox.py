@@ -12,6 +12,8 @@ from reconciler.cli.exits import Exit
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    import ssl
+
     from reconciler.sandbox.authorizer import Authorizer
     from reconciler.sandbox.settings import Listener, Settings
 
@@ -30,6 +32,7 @@ Example:
   kquota sandbox --user admin:secret --user ci:secret2:planner"""
 
 _PROFILES: Final = ("3.4", "3.9", "4.x")
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _RIGHTS: Final = ("all", "planner", "applier", "none")
 
 
@@ -43,6 +46,11 @@ _RIGHTS: Final = ("all", "planner", "applier", "none")
               help="How many brokers share the quotas.")  # fmt: skip
 @click.option("--user", "users", multiple=True, metavar="NAME:PASSWORD[:RIGHTS]",
               help=f"Ask for SASL and let this user in; rights are one of {', '.join(_RIGHTS)}.")  # fmt: skip
+@click.option("--tls-certificate", type=_FILE, help="PEM chain of the server: speak TLS.")
+@click.option("--tls-key", type=_FILE, help="Its PEM key, if it is in another file.")
+@click.option(
+    "--tls-client-ca", type=_FILE, help="PEM authorities whose client certificates count."
+)
 @click.option("--cluster-id", default="", metavar="ID", help="22 characters; random if not given.")
 @click.option("--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Keep the quotas here between runs.")  # fmt: skip
@@ -57,6 +65,9 @@ def sandbox(
     port: int,
     brokers: int,
     users: Sequence[str],
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
     cluster_id: str,
     state: Path | None,
     output: str,
@@ -67,10 +78,11 @@ def sandbox(
     from reconciler.sandbox.settings import Settings
 
     named = _users(users)
+    tls = _tls(tls_certificate, tls_key, tls_client_ca)
     settings = Settings(
         profile=profile_named(behave_as),
         nodes=tuple(range(1, brokers + 1)),
-        listeners=(_listener(host, port, asks=bool(named)),),
+        listeners=(_listener(host, port, asks=bool(named), tls=tls),),
         users={name: password for name, password, _ in named},
         authorizer=_authorizer(named),
         cluster_id=cluster_id,
@@ -97,11 +109,23 @@ def _users(given: Sequence[str]) -> list[tuple[str, str, str]]:
     return named
 
 
-def _listener(host: str, port: int, *, asks: bool) -> "Listener":
+def _tls(
+    certificate: Path | None, key: Path | None, client_ca: Path | None
+) -> "ssl.SSLContext | None":
+    from reconciler.sandbox.serving import TlsFiles
+
+    if certificate is None:
+        if key is not None or client_ca is not None:
+            raise UsageError("--tls-key and --tls-client-ca need --tls-certificate")
+        return None
+    return TlsFiles(certificate=certificate, key=key, client_ca=client_ca).context()
+
+
+def _listener(host: str, port: int, *, asks: bool, tls: "ssl.SSLContext | None") -> "Listener":
     from reconciler.sandbox.settings import Listener, Protocol
 
-    protocol = Protocol.SASL_PLAINTEXT if asks else Protocol.PLAINTEXT
-    return Listener(name=protocol.value, protocol=protocol, host=host, port=port)
+    protocol = Protocol(("SASL_" if asks else "") + ("SSL" if tls else "PLAINTEXT"))
+    return Listener(name=protocol.value, protocol=protocol, host=host, port=port, tls=tls)
 
 
 def _authorizer(named: Sequence[tuple[str, str, str]]) -> "Authorizer":

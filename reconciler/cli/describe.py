@@ -1,0 +1,120 @@
+"""``kquota describe``: live quotas as a table, JSON or YAML."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import Where, format_option, where_options
+from reconciler.cli.values import EntityText
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.quota.entity import Entity
+    from reconciler.quota.filters import Filter
+    from reconciler.quota.state import State
+
+HELP: Final = """Live quotas: everything, or the entities that match.
+
+--matching shows every entity that has these parts, whatever else it has; with --exactly, nothing else.
+
+\b
+Example:
+  kquota describe --cluster prod
+  kquota describe --matching client-id=checkout
+  kquota describe --matching 'user=<default>' --exactly --format json"""
+
+
+@click.command(help=HELP)
+@click.option("--matching", type=EntityText(), metavar="ENTITY", help="Only entities with these parts.")  # fmt: skip
+@click.option("--exactly", is_flag=True, help="With --matching: entities with no other part.")
+@where_options(many=False)
+@format_option("table", "json", "yaml")
+@click.pass_obj
+def describe(
+    console: Console, *, matching: "Entity | None", exactly: bool, where: Where, output: str
+) -> Exit:
+    """One describe, printed."""
+    from reconciler.cli.asking import connected, expected_cluster
+    from reconciler.cli.running import run
+    from reconciler.cli.where import target
+
+    if exactly and matching is None:
+        raise UsageError("--exactly needs --matching")
+    chosen = target(where)
+
+    async def ask() -> "tuple[str, State]":
+        async with connected(console, chosen) as client:
+            cluster = await expected_cluster(client, chosen)
+            return cluster.id, await client.describe(_filter(matching, strict=exactly))
+
+    cluster_id, state = run(ask())
+    if output == "table":
+        console.fact(_table(console, state))
+        return Exit.DONE
+    from reconciler.render.documents import dump
+    from reconciler.render.json_state import state_document
+
+    document = state_document(state, cluster_id=cluster_id, taken_at="")
+    if output == "json":
+        console.fact(dump(document))
+    else:
+        from reconciler.manifest.export import yaml_text
+
+        console.fact(yaml_text(document))
+    return Exit.DONE
+
+
+def _filter(matching: "Entity | None", *, strict: bool) -> "Filter":
+    from reconciler.quota.entity import parts
+    from reconciler.quota.filters import ALL, Component, Filter
+
+    if matching is None:
+        return ALL
+    components = tuple(Component(entity_type=kind, match=name) for kind, name in parts(matching))
+    return Filter(components=components, strict=strict)
+
+
+def _table(console: Console, state: "State") -> str:
+    from reconciler.quota.entity import level
+    from reconciler.quota.state import set_values
+    from reconciler.render import units
+    from reconciler.render.names import entity_text, escaped, parts_text
+    from reconciler.render.table import Cell, Style, table
+
+    rows: list[list[Cell | str]] = []
+    for subject in state.entities():
+        first = [str(level(subject)), entity_text(subject)]
+        for key, value in set_values(state.limits[subject]):
+            rows.append(
+                [
+                    *first,
+                    key.value,
+                    Cell(text=units.number(value), right=True),
+                    units.quantity(key, value),
+                ]
+            )
+            first = ["", ""]
+        for name, value in state.foreign_values.get(subject, ()):
+            rows.append(
+                [*first, escaped(name), Cell(text=units.number(value), right=True), "foreign key"]
+            )
+            first = ["", ""]
+    for named, values in state.foreign_entities:
+        first = ["", parts_text(named)]
+        for name, value in values:
+            rows.append(
+                [
+                    *first,
+                    escaped(name),
+                    Cell(text=units.number(value), right=True),
+                    "foreign entity",
+                ]
+            )
+            first = ["", ""]
+    if not rows:
+        return "no quotas"
+    heads = ("LEVEL", "ENTITY", "KEY", "VALUE", "")
+    lines = table(rows, heads=heads, style=Style(colour=console.colour))
+    return "\n".join([*lines, "", units.PER_BROKER])

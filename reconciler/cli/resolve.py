@@ -1,0 +1,219 @@
+"""``kquota resolve``: which limit applies to a client, per key, and what lost to it."""
+
+import csv
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import Where, format_option, where_options
+from reconciler.errors import ClientError, KquotaError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.client import QuotaClient
+    from reconciler.quota.precedence import Principal, Resolution
+    from reconciler.render.documents import Json
+
+HELP: Final = """Which limit applies to a client: value, level, source, who shares it, and what it overrides.
+
+A file for --from is CSV with the columns user, client_id and ip (any of them; - reads standard input).
+A client without a client id is one whose id is empty: only user quotas apply to it.
+
+\b
+Example:
+  kquota resolve --user alice --client-id checkout
+  kquota resolve --cluster prod --user 'CN=alice,O=Acme' --client-id etl --ip 10.0.0.7
+  kquota resolve --from clients.csv --format json"""
+
+_COLUMNS: Final = ("user", "client_id", "ip")
+
+
+@click.command(help=HELP)
+@click.option("--user", metavar="NAME", help="Principal name, without User: in front.")
+@click.option("--client-id", metavar="NAME", help="Client id, as the client sends it.")
+@click.option("--ip", metavar="ADDRESS", help="Address that it connects from.")
+@click.option(
+    "--from", "source", metavar="FILE", help="Many clients, as CSV; - for standard input."
+)
+@where_options(many=False)
+@format_option("text", "json")
+@click.pass_obj
+def resolve(
+    console: Console,
+    *,
+    user: str | None,
+    client_id: str | None,
+    ip: str | None,
+    source: str | None,
+    where: Where,
+    output: str,
+) -> Exit:
+    """Ask once, resolve everybody from the one answer."""
+    from reconciler.cli.asking import connected, expected_cluster
+    from reconciler.cli.running import run
+    from reconciler.cli.where import target
+
+    principals = _principals(user, client_id, ip, source)
+    chosen = target(where)
+
+    async def ask() -> "tuple[str, Mapping[Principal, Resolution | KquotaError], str | None]":
+        async with connected(console, chosen) as client:
+            cluster = await expected_cluster(client, chosen)
+            found = await client.resolve(principals)
+            return cluster.id, found, await _callback(client)
+
+    cluster_id, found, callback = run(ask())
+    if callback is not None:
+        console.warning(
+            f"the brokers use {callback} instead of Kafka's own rules; what it enforces may differ"
+        )
+    if output == "json":
+        from reconciler.render.documents import dump
+
+        console.fact(dump(_document(cluster_id, found, callback)))
+    else:
+        for number, (principal, one) in enumerate(found.items()):
+            console.fact("\n" * (number > 0) + "\n".join(_lines(console, principal, one)))
+    return Exit.ERROR if any(isinstance(one, KquotaError) for one in found.values()) else Exit.DONE
+
+
+async def _callback(client: "QuotaClient") -> str | None:
+    """The custom callback; a missing right is no reason to fail a resolve."""
+    try:
+        return await client.quota_callback()
+    except ClientError:
+        return None
+
+
+def _principals(
+    user: str | None, client_id: str | None, ip: str | None, source: str | None
+) -> "list[Principal]":
+    from reconciler.quota.precedence import Principal
+
+    named = (user, client_id, ip)
+    if source is None:
+        if named == (None, None, None):
+            raise UsageError(
+                "name a client: --user, --client-id and --ip, or --from FILE",
+                hint="for example kquota resolve --user alice --client-id checkout",
+            )
+        return [Principal(user=user, client_id=client_id, ip=ip)]
+    if named != (None, None, None):
+        raise UsageError("--from stands alone; put the client into the file")
+    return _read(source)
+
+
+def _read(source: str) -> "list[Principal]":
+    from reconciler.quota.precedence import Principal
+
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{source} cannot be read: {error}") from error
+    rows = csv.reader(io.StringIO(text, newline=""))
+    head = [name.strip() for name in next(rows, [])]
+    if not head or set(head) - set(_COLUMNS) or len(set(head)) != len(head):
+        raise UsageError(
+            f"{source}:1: the first line must name the columns, of {', '.join(_COLUMNS)}",
+            hint="user,client_id",
+        )
+    found = []
+    for row in rows:
+        if not row:
+            continue
+        if len(row) != len(head):
+            raise UsageError(f"{source}:{rows.line_num}: {len(row)} fields, not {len(head)}")
+        given = {name: value or None for name, value in zip(head, row, strict=True)}
+        found.append(Principal(**given))
+    return list(dict.fromkeys(found))
+
+
+def _lines(
+    console: Console, principal: "Principal", one: "Resolution | KquotaError"
+) -> Sequence[str]:
+    from reconciler.quota.entity import LEVEL_NAMES
+    from reconciler.quota.precedence import sharing
+    from reconciler.render import units
+    from reconciler.render.names import entity_text, escaped
+    from reconciler.render.table import Style, table
+
+    style = Style(colour=console.colour)
+    title = style.paint(principal_text(principal), "bold")
+    if isinstance(one, KquotaError):
+        return [title, f"  {escaped(one.message)}"]
+    rows: list[list[str]] = []
+    for effective in one.effective:
+        if effective.source is None:
+            rows.append([str(effective.key), "unlimited", "", ""])
+            continue
+        rows.append(
+            [
+                str(effective.key),
+                units.limit(effective.key, effective.value),
+                f"level {effective.level} ({LEVEL_NAMES[effective.level]}): {entity_text(effective.source)}",
+                f"shared by {sharing(effective.source)}",
+            ]
+        )
+        rows.extend(
+            ["", f"over {units.limit(effective.key, lost.value)}",
+             f"level {lost.level} ({LEVEL_NAMES[lost.level]}): {entity_text(lost.entity)}", ""]
+            for lost in effective.lost
+        )  # fmt: skip
+    return [title, *table(rows, style=style, indent="  "), f"  {units.PER_BROKER}"]
+
+
+def principal_text(principal: "Principal") -> str:
+    """A client as ``user=alice,client-id=checkout,ip=10.0.0.7``."""
+    from reconciler.render.names import quoted
+
+    named = (("user", principal.user), ("client-id", principal.client_id), ("ip", principal.ip))
+    return ",".join(f"{kind}={quoted(name)}" for kind, name in named if name is not None)
+
+
+def _document(
+    cluster_id: str, found: "Mapping[Principal, Resolution | KquotaError]", callback: str | None
+) -> "dict[str, Json]":
+    return {
+        "kind": "kquota-resolution",
+        "format": 1,
+        "clusterId": cluster_id,
+        "quotaCallback": callback,
+        "clients": [_client(principal, one) for principal, one in found.items()],
+    }
+
+
+def _client(principal: "Principal", one: "Resolution | KquotaError") -> "dict[str, Json]":
+    from reconciler.render.documents import entity_json, value_json
+
+    client: dict[str, Json] = {
+        "user": principal.user,
+        "clientId": principal.client_id,
+        "ip": principal.ip,
+    }
+    if isinstance(one, KquotaError):
+        return client | {"error": one.message}
+    return client | {
+        "limits": [
+            {
+                "key": str(effective.key),
+                "value": value_json(effective.value),
+                "level": effective.level or None,
+                "source": None if effective.source is None else entity_json(effective.source),
+                "bucket": list(effective.bucket),
+                "overrides": [
+                    {
+                        "entity": entity_json(lost.entity),
+                        "level": lost.level,
+                        "value": value_json(lost.value),
+                    }
+                    for lost in effective.lost
+                ],
+            }
+            for effective in one.effective
+        ]
+    }

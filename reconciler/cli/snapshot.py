@@ -1,0 +1,53 @@
+"""``kquota snapshot``: everything that a cluster has, without loss, in one file."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import FILE, Where, where_options
+
+HELP: Final = """Everything that a cluster has, without loss: foreign entity types and keys and odd values too.
+
+Equal quotas give equal bytes, unless --taken-at puts the time into it. Use it with plan --offline --snapshot.
+
+\b
+Example:
+  kquota snapshot --cluster prod --out prod.json
+  kquota snapshot --bootstrap-server localhost:9092 | sha256sum"""
+
+
+@click.command(help=HELP)
+@click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
+@click.option("--taken-at", is_flag=True, help="Put the time into it.")
+@where_options(many=False)
+@click.pass_obj
+def snapshot(console: Console, *, out: Path | None, taken_at: bool, where: Where) -> Exit:
+    """One describe of everything, written as it came."""
+    from reconciler.cli.asking import connected, expected_cluster
+    from reconciler.cli.files import write_text
+    from reconciler.cli.running import run
+    from reconciler.cli.where import target
+    from reconciler.client.clock import SystemClock
+    from reconciler.render.documents import dump
+    from reconciler.render.json_state import state_document
+    from reconciler.render.units import instant
+
+    chosen = target(where)
+
+    async def ask() -> str:
+        async with connected(console, chosen) as client:
+            cluster = await expected_cluster(client, chosen)
+            state = await client.describe()
+        when = instant(SystemClock().now()) if taken_at else ""
+        return dump(state_document(state, cluster_id=cluster.id, taken_at=when))
+
+    text = run(ask())
+    if out is None:
+        console.fact(text)
+    else:
+        write_text(out, text)
+        console.note(f"written to {out}")
+    return Exit.DONE
