@@ -170,7 +170,7 @@ def test_the_cluster_tells_who_it_is(target: Target) -> None:
     with target.connect() as connection:
         low, high = target.expected(OFFERED)["Metadata"]
         for version in range(low, high + 1):
-            nothing = metadata.Request(topics=())
+            nothing = metadata.Request(topics=(), allow_auto_topic_creation=version < 4)
             body = metadata.encode_request(version, nothing) if version else EVERY_TOPIC
             told = metadata.decode_response(version, connection.ask(METADATA, version, body))
             assert [(it.node_id, it.host, it.port) for it in told.brokers] == [
