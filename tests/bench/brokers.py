@@ -21,13 +21,16 @@ KQUOTA = Path(sys.executable).with_name("kquota")
 
 PROJECT = """\
 apiVersion: kafka-quotas.io/v1alpha1
-kind: Project
-clusters:
-  - metadata:
-      name: bench
-    spec:
-      bootstrapServers: ["{bootstrap}"]
-    manifests: ["quotas/*.yaml"]
+kind: QuotaProject
+spec:
+  manifests: [quotas]
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata:
+  name: bench
+spec:
+  bootstrapServers: {bootstrap}
 """
 
 SNAKEYAML_POM = f"""\

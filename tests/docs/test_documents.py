@@ -1,0 +1,130 @@
+"""The documents' examples are run: a console block after ``<!-- tested -->`` is executed line by line and compared.
+
+All blocks of one document share a copy of ``examples/``, a sandbox, and an environment without anything of the user's.
+``...`` in the expected output stands for anything; ``[exit N]`` as its last line is the exit code (0 if not said).
+Python blocks after ``<!-- tested -->`` run as scripts in the same place.
+"""
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+BLOCK = re.compile(r"<!-- tested -->\n```(console|python)\n(.*?)```", re.DOTALL)
+EXIT = re.compile(r"^\[exit (\d+)\]\n?\Z", re.MULTILINE)
+CHECKER = doctest.OutputChecker()
+SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One command with what it must print."""
+
+    command: str
+    output: str
+    code: int
+
+
+def steps(block: str) -> list[Step]:
+    """The commands of a console block; a command may go on over lines that end with a backslash."""
+    found: list[Step] = []
+    lines = block.splitlines(keepends=True)
+    while lines:
+        line = lines.pop(0)
+        assert line.startswith("$ "), f"a console block begins with a command, not with {line!r}"
+        command = line[2:]
+        while command.endswith("\\\n"):
+            command += lines.pop(0)
+        output = ""
+        while lines and not lines[0].startswith("$ "):
+            output += lines.pop(0)
+        code = EXIT.search(output)
+        found.append(
+            Step(
+                command=command.strip(),
+                output=EXIT.sub("", output).rstrip("\n") + "\n" if output.strip() else "",
+                code=int(code.group(1)) if code else 0,
+            )
+        )
+    return found
+
+
+@contextmanager
+def stage(folder: Path) -> Iterator[dict[str, str]]:
+    """A copy of the examples beside a running sandbox; gives the environment for commands."""
+    shutil.copytree(ROOT / "examples", folder, dirs_exist_ok=True)
+    tools = Path(sys.executable).parent
+    environment = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "NO_COLOR": "1",
+        "COLUMNS": "120",
+        "PYTHONWARNINGS": "",
+    }
+    with subprocess.Popen(
+        [tools / "kquota", "sandbox"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as sandbox:
+        try:
+            assert sandbox.stdout is not None
+            bootstrap = sandbox.stdout.readline().strip().removeprefix("bootstrap.servers=")
+            yield environment | {"KQUOTA_DEMO_BOOTSTRAP": bootstrap, "BOOTSTRAP": bootstrap}
+        finally:
+            sandbox.terminate()
+
+
+def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
+    for step in steps(block):
+        answer = subprocess.run(
+            ["bash", "-c", step.command], cwd=folder, env=environment, text=True, timeout=SECONDS, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert answer.returncode == step.code, f"$ {step.command}\n{answer.stdout}"
+        assert CHECKER.check_output(step.output, answer.stdout, flags), (
+            f"$ {step.command}\nthe document says:\n{step.output}\nit printed:\n{answer.stdout}"
+        )
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_example_of_a_document_does_what_it_says(path: Path, tmp_path: Path) -> None:
+    blocks = BLOCK.findall(path.read_text(encoding="utf-8"))
+    if not blocks:
+        return
+    with stage(tmp_path) as environment:
+        for kind, block in blocks:
+            if kind == "console":
+                run_console(block, tmp_path, environment)
+            else:
+                subprocess.run(
+                    [sys.executable, "-W", "error", "-c", block], cwd=tmp_path, check=True, timeout=SECONDS,
+                    env=environment,
+                )  # fmt: skip
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    link = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
+    missing = [
+        f"{path.name}: {target}"
+        for path in [*DOCUMENTS, ROOT / "DESIGN.md", ROOT / "CONTRIBUTING.md"]
+        for target in link.findall(path.read_text(encoding="utf-8"))
+        if not (path.parent / target).exists()
+    ]
+    assert not missing
+
+
+def test_a_console_block_is_read_as_commands_with_output_and_exit_code() -> None:
+    assert steps("$ kquota a \\\n  b\nx\n...\n[exit 3]\n$ true\n") == [
+        Step(command="kquota a \\\n  b", output="x\n...\n", code=3),
+        Step(command="true", output="", code=0),
+    ]
