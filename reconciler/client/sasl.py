@@ -43,12 +43,11 @@ class Plain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scram:
-    """SCRAM-SHA-256 or -512 (RFC 5802); ``delegation_token`` logs in with a Kafka delegation token (KIP-48)."""
+    """SCRAM-SHA-256 or -512 (RFC 5802)."""
 
     mechanism: str
     username: str
     password: Secret
-    delegation_token: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +108,13 @@ def from_settings(settings: Settings, token: TokenSource | None) -> Sasl:
     username, password = _login(settings, module)
     if mechanism == "PLAIN":
         return Plain(username=username, password=password)
-    return Scram(
-        mechanism=mechanism,
-        username=username,
-        password=password,
-        delegation_token=module is not None and (module.text("tokenauth") or "").lower() == "true",
-    )
+    if module is not None and (module.text("tokenauth") or "").lower() == "true":
+        raise settings.error(
+            jaas.KEY,
+            "delegation tokens (tokenauth) are not supported",
+            hint="log in with the user's own credentials",
+        )
+    return Scram(mechanism=mechanism, username=username, password=password)
 
 
 def _module(settings: Settings) -> LoginModule | None:
