@@ -4,8 +4,8 @@ Connection, expected cluster id, guards, policy and tenants come from here and o
 from the project file, or with ``--config-from REV`` from the project file of that revision.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,6 +137,14 @@ def targets(where: Where) -> tuple[Target, ...]:
             hint=f"choose with --cluster ({', '.join(project.names)}), or take --all",
         )
     return tuple(_of_project(where, project, name, root, tree) for name in names)
+
+
+def offline_targets(where: Where, paths: Sequence[str]) -> tuple[Target, ...]:
+    """As :func:`targets`; where files were named and there is no project at all, a target without a cluster."""
+    bare = where.project is None and not where.by_address and where.config_from is None
+    if bare and paths and not Path(FILE_NAME).exists():
+        return (_by_address(replace(where, bootstrap_server="offline", every=False)),)
+    return targets(where)
 
 
 def target(where: Where) -> Target:

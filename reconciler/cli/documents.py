@@ -1,0 +1,181 @@
+"""Manifests of one cluster, from the disk or from a revision: loaded, granted, merged; every problem of the run at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli.where import Target, name_in
+from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
+from reconciler.manifest.files import Texts, read_paths, select, unmatched_problem
+from reconciler.manifest.load import Loaded, load_files
+from reconciler.manifest.project import FILE_NAME, Project, parse
+from reconciler.manifest.selection import for_cluster
+from reconciler.quota.desired import Desired, merge
+
+if TYPE_CHECKING:
+    from reconciler.git.repository import Tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """What the manifests of one cluster ask for.
+
+    Attributes:
+        cluster: The name that they call the cluster.
+        desired: All of them, merged.
+        warnings: What is legal and odd.
+        complete: Whether everything that is configured was read; only then may anything be removed.
+        count: How many documents.
+        files: How many files.
+    """
+
+    cluster: str
+    desired: Desired
+    warnings: tuple[Problem, ...]
+    complete: bool
+    count: int
+    files: int
+
+
+def load(target: Target, paths: Sequence[str]) -> Documents:
+    """The manifests of a target.
+
+    Args:
+        target: Which cluster.
+        paths: What was typed, relative to here; empty = what the project configures.
+
+    Raises:
+        UsageError: Nothing says which files, or to which cluster they belong.
+        ManifestErrors: Every problem of every file, conflicts included.
+    """
+    loaded = load_loosely(target, paths)
+    if loaded.problems:
+        raise ManifestErrors(loaded.problems)
+    name = _cluster_name(target, loaded)
+    desired = merge(loaded.of(name))
+    conflicts = conflict_problems(desired)
+    if conflicts:
+        raise ManifestErrors(conflicts, hint="one document must give way: a pair has one owner")
+    return Documents(
+        cluster=name,
+        desired=desired,
+        warnings=loaded.warnings,
+        complete=not paths or not target.chosen.manifests,
+        count=len(loaded.of(name)),
+        files=loaded.file_count,
+    )
+
+
+def load_loosely(target: Target, paths: Sequence[str]) -> Loaded:
+    """The same with its problems inside instead of raised; grants and scope are judged."""
+    texts = _texts(target, paths)
+    project = target.project
+    loaded = load_files(
+        texts.files,
+        clusters=None if project is None else project.names,
+        problems=texts.problems,
+    )
+    return loaded if project is None else for_cluster(loaded, target.chosen)
+
+
+def _texts(target: Target, paths: Sequence[str]) -> Texts:
+    if not paths and not target.chosen.manifests:
+        raise UsageError(
+            f"nothing says where the manifests of {target.shown} are",
+            hint="name files or folders, or list them under spec.manifests of the project file",
+        )
+    reading = target.reading
+    excluded = [FILE_NAME if target.project is None else target.project.path]
+    return read_paths(
+        paths or target.chosen.manifests,
+        Path() if paths else target.root,
+        exclude=excluded if paths else [Path(one).name for one in excluded],
+        max_files=reading.max_files,
+        max_file_bytes=reading.max_file_bytes,
+    )
+
+
+def _cluster_name(target: Target, loaded: Loaded) -> str:
+    """What the documents call the cluster; where only addresses were typed they must agree on one name."""
+    if target.name or not loaded.by_cluster:
+        return target.name
+    names = sorted(loaded.by_cluster)
+    if len(names) > 1:
+        raise UsageError(
+            f"the documents are for {len(names)} clusters: {', '.join(names)}",
+            hint="say with --cluster whose documents are meant",
+        )
+    return names[0]
+
+
+def conflict_problems(desired: Desired) -> list[Problem]:
+    """Each conflict as problems at both places."""
+    problems: list[Problem] = []
+    for conflict in desired.conflicts:
+        for claim in conflict.claims:
+            others = ", ".join(
+                f"{other.document} at {other.place(conflict.key)}"
+                for other in conflict.claims
+                if other is not claim
+            )
+            place = claim.place(conflict.key)
+            words = f"{claim.document} and {others} both declare {conflict.key} of one entity"
+            problems.append(Problem(claim.path, int(place.rpartition(":")[2]), 1, words))
+    return problems
+
+
+# -- a revision -----------------------------------------------------------------------------------
+
+
+def at_revision(target: Target, revision: str) -> Desired:
+    """What the documents of this cluster said at a revision, which must be an ancestor of HEAD.
+
+    Project file, paths and grants of the revision are read at the revision. A cluster that the project did not
+    have then declares nothing.
+
+    Raises:
+        GitError: The revision is unknown, no ancestor (the hint names fetch-depth), or has no such files.
+        ManifestErrors: Something was wrong with the files even then.
+    """
+    from reconciler.git.repository import Repository
+
+    root = target.root.absolute()
+    repository = Repository.around(root)
+    tree = repository.tree(repository.ancestor(revision))
+    project = _project_at(target, tree)
+    if target.name not in project.names:
+        return Desired()
+    chosen = project.cluster(target.name)
+    manifests = chosen.manifests
+    if not manifests:
+        raise GitError(f"the project file at {revision} configures no manifests")
+    prefix = name_in(tree, root)
+    base = "" if prefix == "." else prefix + "/"
+    below = [name.removeprefix(base) for name in tree.entries if name.startswith(base)]
+    selected = select(manifests, below)
+    own = Path(project.path).name
+    names = [name for name in selected.names if name != own]
+    contents = tree.read([base + name for name in names])
+    problems = [
+        unmatched_problem(one, f"{project.path} at {revision}") for one in selected.unmatched
+    ]
+    texts = []
+    for name in names:
+        try:
+            texts.append((f"{revision}:{name}", contents[base + name].decode("utf-8")))
+        except UnicodeDecodeError:
+            problems.append(Problem(f"{revision}:{name}", 0, 0, "is not UTF-8"))
+    loaded = load_files(texts, clusters=project.names, problems=problems)
+    counted = for_cluster(loaded, chosen).checked()
+    return merge(counted.of(chosen.name))
+
+
+def _project_at(target: Target, tree: "Tree") -> Project:
+    if target.project is None:
+        raise UsageError("--since needs a project file: it is read at the revision, too")
+    path = target.where.project or Path(FILE_NAME)
+    name = name_in(tree, path)
+    return parse(
+        tree.read([name])[name].decode("utf-8", "replace"), f"{name} at {tree.commit[:12]}"
+    )
