@@ -1,0 +1,242 @@
+"""The questions of ``kquota doctor``. Each gives one or more :class:`Check`; none changes anything.
+
+What is not asked of a broker here: its time. Kafka's protocol does not tell it, so the clock is held against
+the newest times in our own records, which other machines may have written.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from reconciler.cli.console import Console
+from reconciler.cli.where import Target
+from reconciler.client import Address, ClientConfig, Events, Protocol, QuotaClient
+from reconciler.client.clock import SystemClock
+from reconciler.client.events import Authenticated, Connected
+from reconciler.errors import AuthorizationError, ClientError, KquotaError
+from reconciler.ports import Cluster
+from reconciler.quota.entity import entity
+from reconciler.quota.filters import exactly
+from reconciler.render.units import age
+
+PATIENCE_SECONDS: Final = 10.0
+"""For one question, unless --timeout says otherwise; a doctor that waits a minute is no help."""
+
+SKEW_SECONDS: Final = 5.0
+"""Records that are newer than our own time by more than this mean that a clock is wrong."""
+
+_READ_TODO: Final = "kafka-acls --add --cluster --allow-principal User:NAME --operation Describe --operation DescribeConfigs"
+_WRITE_TODO: Final = (
+    "only apply needs it: kafka-acls --add --cluster --allow-principal User:NAME --operation Describe"
+    " --operation AlterConfigs"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One answer.
+
+    Attributes:
+        name: What was asked.
+        status: ``ok``, ``warning`` or ``failed``.
+        found: What was seen.
+        todo: What to do about it; "" where nothing is to be done.
+    """
+
+    name: str
+    status: Literal["ok", "warning", "failed"]
+    found: str
+    todo: str = ""
+
+
+def _ok(name: str, found: str) -> Check:
+    return Check(name=name, status="ok", found=found)
+
+
+def _warning(name: str, found: str, todo: str) -> Check:
+    return Check(name=name, status="warning", found=found, todo=todo)
+
+
+def _failed(name: str, error: KquotaError, todo: str = "") -> Check:
+    return Check(name=name, status="failed", found=error.message, todo=error.hint or todo)
+
+
+async def run_all(console: Console, target: Target) -> tuple[Check, ...]:
+    """Every answer about one cluster, in the order in which things depend on each other."""
+    try:
+        config = target.client_config(console)
+    except KquotaError as error:
+        return (_failed("configuration", error),)
+    made = [_ok("configuration", _described(config))]
+    made += [check async for check in _addresses(config)]
+    seen = _Heard()
+    events = Events(connected=seen.connected, authenticated=seen.authenticated)
+    patience = target.where.timeout or PATIENCE_SECONDS
+    async with QuotaClient(config, events=events) as client:
+        try:
+            cluster = await client.cluster(timeout=patience)
+        except KquotaError as error:
+            made += [*seen.checks(config), _failed("answers", error)]
+            return tuple(made)
+        made += [*seen.checks(config), *_identity(target, cluster)]
+        made += [check async for check in _brokers(client, cluster, patience)]
+        made += [check async for check in _rights(client, cluster, patience)]
+        made.append(await _callback(client, patience))
+        made += [check async for check in _records(target, cluster)]
+    return tuple(made)
+
+
+def _described(config: ClientConfig) -> str:
+    login = "" if config.sasl is None else f", {type(config.sasl).__name__}"
+    return f"{config.protocol}{login} at {', '.join(map(str, config.bootstrap))}"
+
+
+async def _addresses(config: ClientConfig) -> AsyncIterator[Check]:
+    """Each bootstrap address by itself: a client is content with one, and hides that another is wrong."""
+    for address in config.bootstrap:
+        yield await _address(address)
+
+
+async def _address(address: Address) -> Check:
+    name = f"reach {address}"
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            _, writer = await asyncio.open_connection(address.host, address.port)
+            writer.close()
+    except socket.gaierror as error:
+        todo = "correct bootstrap.servers, or the name server that this machine asks"
+        return Check(name=name, status="failed", found=f"no address: {error.strerror}", todo=todo)
+    except TimeoutError:
+        todo = "a firewall drops it, or the host is down"
+        return Check(name=name, status="failed", found="no answer", todo=todo)
+    except OSError as error:
+        todo = "check the port, and whether the broker is up"
+        return Check(name=name, status="failed", found=_words(error), todo=todo)
+    return _ok(name, ", ".join(sorted({str(one[4][0]) for one in found})))
+
+
+def _words(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+class _Heard:
+    """What the connection told while it was set up."""
+
+    def __init__(self) -> None:
+        self._connected: Connected | None = None
+        self._authenticated: Authenticated | None = None
+
+    def connected(self, event: Connected) -> None:
+        self._connected = self._connected or event
+
+    def authenticated(self, event: Authenticated) -> None:
+        self._authenticated = self._authenticated or event
+
+    def checks(self, config: ClientConfig) -> list[Check]:
+        """TLS and SASL, as far as it came; what failed is told by whoever asked."""
+        made: list[Check] = []
+        tls = config.protocol in {Protocol.SSL, Protocol.SASL_SSL}
+        if not tls:
+            todo = "set security.protocol to SSL or SASL_SSL, unless this is a trusted network"
+            made.append(_warning("TLS", "not used: everybody on the way can read and change", todo))
+        elif self._connected is not None:
+            made.append(_ok("TLS", self._connected.tls))
+        if config.sasl is None and not (tls and config.tls is not None):
+            made.append(_ok("SASL", "not used: the principal is ANONYMOUS"))
+        elif self._authenticated is not None:
+            life = self._authenticated.lifetime
+            ends = f", session of {age(life)}" if life else ""
+            made.append(_ok("SASL", f"{self._authenticated.mechanism}{ends}"))
+        return made
+
+
+def _identity(target: Target, cluster: Cluster) -> list[Check]:
+    expected = target.settings.expected_cluster_id
+    made: list[Check] = []
+    if expected is not None and expected != cluster.id:
+        found = f"{cluster.id} answers, {expected} is expected"
+        todo = "correct bootstrapServers or expectedClusterId"
+        made.append(Check(name="cluster", status="failed", found=found, todo=todo))
+    elif expected is None and target.project is not None:
+        todo = f"set expectedClusterId: {cluster.id}, so that a wrong address can do no harm"
+        made.append(_warning("cluster", f"{cluster.id}, any id would be accepted", todo))
+    else:
+        made.append(_ok("cluster", cluster.id))
+    found = f"Kafka {cluster.version_hint}, rules of {cluster.behaves_as}"
+    made.append(_ok("version", found))
+    return made
+
+
+async def _brokers(client: QuotaClient, cluster: Cluster, patience: float) -> AsyncIterator[Check]:
+    """Every broker by its advertised address: verification reads back from each of them."""
+    probe = exactly(entity(user="kquota-doctor"))
+    for node in cluster.nodes:
+        name = f"broker {node.id}"
+        try:
+            await client.describe(probe, node=node.id, timeout=patience)
+        except AuthorizationError:
+            yield _ok(name, f"{node.host}:{node.port}")
+        except ClientError as error:
+            todo = f"its advertised listener {node.host}:{node.port} must be reachable from here"
+            yield Check(name=name, status="failed", found=error.message, todo=error.hint or todo)
+        else:
+            yield _ok(name, f"{node.host}:{node.port}")
+
+
+async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> AsyncIterator[Check]:
+    try:
+        state = await client.describe(timeout=patience)
+    except KquotaError as error:
+        yield _failed("may read", error, _READ_TODO)
+    else:
+        foreign = len(state.foreign_entities)
+        more = f", {foreign} of foreign types" if foreign else ""
+        yield _ok("may read", f"{len(state.limits)} entities{more}")
+    if cluster.rights is None:
+        todo = "grant Describe on the cluster, so that plan can tell whether it may ask the broker"
+        yield _warning("may write", "the broker does not tell our rights", todo)
+    elif cluster.may_alter:
+        yield _ok("may write", "AlterConfigs, which also allows changing broker settings")
+    else:
+        yield _warning("may write", "no AlterConfigs: fit for plan, not for apply", _WRITE_TODO)
+
+
+async def _callback(client: QuotaClient, patience: float) -> Check:
+    name = "quota callback"
+    try:
+        found = await client.quota_callback(timeout=patience)
+    except KquotaError as error:
+        return _warning(name, error.message, error.hint or _READ_TODO)
+    if found is None:
+        return _ok(name, "none: Kafka's own rules hold")
+    todo = "ask its authors what it does with these quotas; resolve shows Kafka's own rules"
+    return _warning(name, f"{found} decides what is enforced", todo)
+
+
+async def _records(target: Target, cluster: Cluster) -> AsyncIterator[Check]:
+    """The inventory, and our clock against the times in it."""
+    from reconciler.cli.records import read_only_inventory
+
+    clock = SystemClock()
+    try:
+        owned = await read_only_inventory(target, clock).load(cluster.id)
+    except KquotaError as error:
+        yield _failed("records", error)
+        return
+    if owned.known:
+        yield _ok("records", f"{owned.pair_count} pairs are ours")
+    else:
+        todo = "nothing was applied from here yet; if that is wrong, look for the inventory file"
+        yield _warning("records", "none for this cluster", todo)
+    times = [owner.since for record in owned.records.values() for owner in record.owners if owner]
+    ahead = max(times, default=0.0) - clock.now()
+    if ahead > SKEW_SECONDS:
+        todo = "set the clock (NTP): overrides, plan ages and drift times depend on it"
+        yield _warning("clock", f"our records are {age(ahead)} ahead of this machine", todo)
+    else:
+        yield _ok("clock", "not behind our records")

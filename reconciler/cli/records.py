@@ -1,0 +1,97 @@
+"""Where the records of a target are: a file, a git ref or nowhere; opened for reading or for writing."""
+
+import contextlib
+import getpass
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconciler.cli.where import Target
+from reconciler.inventory.file import FileInventory
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.writers import Writer
+from reconciler.ports import Clock, Inventory, RefStore
+
+if TYPE_CHECKING:
+    from reconciler.inventory.ref import RefInventory
+
+
+def read_only_inventory(target: Target, clock: Clock) -> Inventory:
+    """The records of a target, without any lock."""
+    place = target.chosen.inventory
+    if place.git_ref is not None:
+        return _ref(target, clock, None, place.git_ref)
+    assert place.file is not None  # noqa: S101 - exactly one of the two is set
+    return FileInventory(target.root / place.file, clock=clock)
+
+
+@contextlib.contextmanager
+def opened(
+    target: Target, clock: Clock, *, command: str, none: bool = False
+) -> Iterator[Inventory]:
+    """The records of a target for writing; the lock is given back at the end.
+
+    Args:
+        target: Whose records.
+        clock: For the times in them.
+        command: What wants to write, for whoever comes second.
+        none: Keep no records at all (``--no-inventory``).
+    """
+    if none:
+        yield MemoryInventory()
+        return
+    place = target.chosen.inventory
+    writer = Writer(id=writer_id(target), what=f"kquota {command}", scope=target.settings.scope)
+    if place.git_ref is not None:
+        yield _ref(target, clock, writer, place.git_ref)
+        return
+    assert place.file is not None  # noqa: S101 - exactly one of the two is set
+    with FileInventory(target.root / place.file, clock=clock, writer=writer) as inventory:
+        yield inventory
+
+
+def writer_id(target: Target) -> str:
+    """The same for every run of one configuration: the project's place in its repository, and the cluster."""
+    return f"kquota:{target.name or 'addresses'}"
+
+
+def who() -> str:
+    """The person or job that runs this, for audit log and overrides."""
+    import os
+
+    for variable in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KQUOTA_WHO"):
+        if os.environ.get(variable):
+            return os.environ[variable]
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):
+        return socket.gethostname()
+
+
+def _ref(target: Target, clock: Clock, writer: Writer | None, ref: str) -> "RefInventory":
+    from reconciler.git.command import run
+    from reconciler.git.refs import GitRefs
+    from reconciler.inventory.ref import RefInventory
+
+    _, answer = run(target.root, ("remote",))
+    remote = "origin" if b"origin" in answer.split() else ""
+    refs = _Below(refs=GitRefs(top=target.root, remote=remote), prefix=ref)
+    return RefInventory(refs, clock=clock, writer=writer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Below:
+    """A ``RefStore`` that keeps every cluster's ref below the configured one, so that clusters may share it."""
+
+    refs: RefStore
+    prefix: str
+
+    def read(self, ref: str) -> tuple[str, bytes] | None:
+        return self.refs.read(self._placed(ref))
+
+    def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
+        return self.refs.write(self._placed(ref), content, expected=expected, message=message)
+
+    def _placed(self, ref: str) -> str:
+        return f"{self.prefix}/{ref.rpartition('/')[2]}"
