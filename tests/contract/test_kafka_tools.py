@@ -1,0 +1,162 @@
+"""Kafka's own `kafka-configs` against the sandbox, and the same commands against a real broker.
+
+The tool describes before it alters, lists SCRAM users beside quotas, and negotiates every version: what it
+prints at both is compared line by line. Values and entities come in hash order, so lines are sorted.
+"""
+
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox import PROFILES, Listener, Protocol, Sandbox, Settings
+from tests.contract.raw import RawConnection
+from tests.contract.targets import AUTHORIZER, Target, running
+from tests.servers import tools
+from tests.servers.certs import Authority
+from tests.servers.properties import USERS, login
+
+pytestmark = pytest.mark.integration
+
+# Version of the tool -> profile of the sandbox and version of the broker.
+PAIRS = {"3.4.1": ("3.4", "3.4.1"), "3.9.1": ("3.9", "3.9.1"), "4.3.1": ("4.x", "4.4.0")}
+
+ALICE = ("--entity-type", "users", "--entity-name", "alice")
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("--describe", "--entity-type", "users"),
+    ("--alter", *ALICE, "--add-config", "producer_byte_rate=1024,consumer_byte_rate=10000000"),
+    ("--alter", "--entity-type", "users", "--entity-default", "--add-config", "request_percentage=12.5"),
+    ("--alter", *ALICE, "--entity-type", "clients", "--entity-name", "app", "--add-config", "producer_byte_rate=7"),
+    ("--alter", *ALICE, "--entity-type", "clients", "--entity-default", "--add-config", "controller_mutation_rate=0.5"),
+    ("--alter", "--entity-type", "clients", "--entity-name", "app", "--add-config", "consumer_byte_rate=5"),
+    ("--alter", "--client-defaults", "--add-config", "producer_byte_rate=9223372036854775807"),
+    ("--alter", "--ip", "10.0.0.1", "--add-config", "connection_creation_rate=20"),
+    ("--alter", "--ip-defaults", "--add-config", "connection_creation_rate=100"),
+    ("--describe", "--entity-type", "users"),
+    ("--describe", "--entity-type", "users", "--entity-default"),
+    ("--describe", "--user", "alice", "--client", "app"),
+    ("--describe", "--entity-type", "users", "--entity-type", "clients"),
+    ("--describe", "--entity-type", "clients"),
+    ("--describe", "--entity-type", "ips"),
+    ("--alter", *ALICE, "--add-config", "producer_byte_rate=0.5"),
+    ("--alter", "--ip", "10.0.0.0/8", "--add-config", "connection_creation_rate=20"),
+    ("--alter", *ALICE, "--delete-config", "request_percentage"),
+    ("--alter", *ALICE, "--delete-config", "producer_byte_rate", "--add-config", "request_percentage=200"),
+    ("--alter", *ALICE, "--delete-config", "consumer_byte_rate,request_percentage"),
+    ("--describe", *ALICE),
+)  # fmt: skip
+
+FAILED = {"3.4.1": (0, 9, 15, 16, 17, 20)}
+"""Commands that fail, by place; the tool of 3.4 wants SCRAM users from brokers that have no such API."""
+
+_VALUES = re.compile(r" are (?P<values>\S+=\S.*)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What one command printed, order and addresses aside."""
+
+    command: tuple[str, ...]
+    code: int
+    out: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+def comparable(text: str) -> tuple[str, ...]:
+    """Lines sorted, values within a line too, without ports and stack traces."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith(("\tat ", "\t... ")):
+            continue
+        values = _VALUES.search(line)
+        if values:
+            ordered = ", ".join(sorted(values["values"].split(", ")))
+            lines.append(f"{line[: values.start()]} are {ordered}")
+        else:
+            lines.append(re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", line))
+    return tuple(sorted(lines))
+
+
+def run(version: str, port: int, command: tuple[str, ...]) -> Shown:
+    answer = tools.kafka_configs(version, "--bootstrap-server", f"127.0.0.1:{port}", *command)
+    return Shown(
+        command=command,
+        code=answer.returncode,
+        out=comparable(answer.stdout),
+        errors=comparable(answer.stderr),
+    )
+
+
+def story(version: str, target: Target) -> list[Shown]:
+    """All commands one after the other; each change is waited for, as a person would by looking."""
+    shown = []
+    with RawConnection(target.port) as watching:
+        for command in COMMANDS:
+            before = watching.quotas()
+            result = run(version, target.port, command)
+            shown.append(result)
+            if command[0] == "--alter" and result.code == 0 and "Completed" in "".join(result.out):
+                changed(watching, before)
+    return shown
+
+
+def changed(connection: RawConnection, before: object) -> None:
+    for _ in range(10_000):
+        if connection.quotas() != before:
+            return
+    raise AssertionError("the change never showed")
+
+
+@pytest.mark.parametrize("version", PAIRS)
+def test_the_same_commands_print_the_same_at_both(
+    version: str, start_target: Callable[[str], Target]
+) -> None:
+    line, broker = PAIRS[version]
+    targets = [start_target(f"sandbox-{line}"), start_target(f"kafka-{broker}")]
+    for target in targets:
+        target.clear()
+    with ThreadPoolExecutor(2) as pool:
+        sandbox, real = pool.map(lambda target: story(version, target), targets)
+    assert sandbox == real
+    failed = tuple(place for place, shown in enumerate(real) if shown.code != 0)
+    assert failed == FAILED.get(version, (15, 16, 17))
+    assert any("producer_byte_rate=1024.0" in text for shown in real for text in shown.out)
+    for target in targets:
+        target.clear()
+
+
+def properties(path: Path, settings: Mapping[str, str]) -> str:
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_java_logs_in_over_tls_with_every_mechanism(mechanism: str, tmp_path: Path) -> None:
+    authority = Authority.make(tmp_path / "ca")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.server("sandbox").bundle)
+    door = Listener(name="SASL_SSL", protocol=Protocol.SASL_SSL, tls=context)
+    settings = Settings(
+        profile=PROFILES["4.x"], users=USERS, authorizer=AUTHORIZER, listeners=(door,)
+    )
+    with running(Sandbox(settings)) as sandbox:
+        sandbox_port = sandbox.port()
+        client = properties(
+            tmp_path / "client.properties",
+            {
+                "security.protocol": "SASL_SSL",
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(authority.certificate_file),
+                "sasl.mechanism": mechanism,
+                "sasl.jaas.config": login(mechanism, "applier", USERS["applier"]),
+            },
+        )
+        command = ("--command-config", client, "--alter", "--user", "alice")
+        shown = run("4.3.1", sandbox_port, (*command, "--add-config", "producer_byte_rate=5"))
+        assert (shown.code, shown.errors) == (0, ())
+        assert shown.out == ("Completed updating config for user alice.",)
+        assert sandbox.values() == {(("user", "alice"),): {"producer_byte_rate": 5.0}}
