@@ -252,6 +252,13 @@ class StalePlan(KquotaError):
 
 
 class Interrupted(KquotaError):
-    """The user asked to stop; raised once the state has been told."""
+    """The user asked to stop; raised once the state is known.
+
+    ``outcome`` is the ``quota.report.Outcome`` of what was stopped, ``None`` if nothing had been sent.
+    """
 
     exit_code = 130
+
+    def __init__(self, message: str, *, outcome: object = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.outcome = outcome

@@ -17,6 +17,9 @@ from reconciler.quota.state import State
 Progress = Callable[[str, int, int], None]
 """``progress(phase, done, total)``: how far long work is; called often, must be cheap."""
 
+Validator = Callable[[str, Sequence[Alteration]], Mapping[Entity, Result]]
+"""``validator(behaves_as, alterations)``: what Kafka's rules of that line say, without a broker; one per entity."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:

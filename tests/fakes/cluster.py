@@ -6,7 +6,7 @@ the same log. Every state of the log can be asked for afterwards, so that tests 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.errors import ConnectError
@@ -32,7 +32,8 @@ class Faults:
         lag: Broker id -> seconds until it shows a change; ``math.inf`` = never.
         unreachable: Broker id -> why it cannot be asked.
         before: Called before each request with its name (``cluster``, ``describe``, ``alter``, ``validate``,
-            ``wait_visible``); may write to the log as somebody else, or raise.
+            ``wait_visible``), and with ``answer`` before
+            an alter returns; may write to the log as somebody else, or raise.
     """
 
     rejected: dict[Entity, tuple[int, str, str]] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class FakeCluster:
         *,
         validate_only: bool = False,
         progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
         await self._request("validate" if validate_only else "alter")
         assert alterations, "an empty request says nothing"
@@ -109,11 +111,15 @@ class FakeCluster:
             self.validated.append(tuple(alterations))
         else:
             self.sent.append(tuple(alterations))
-        results = {one.entity: self._one(one, validate_only=validate_only) for one in alterations}
+        found = {} if results is None else results
+        for one in alterations:
+            found[one.entity] = Unknown(why="the request is under way")
+        for one in alterations:
+            found[one.entity] = self._one(one, validate_only=validate_only)
         if progress is not None:
             progress("validate" if validate_only else "apply", len(alterations), len(alterations))
-        await self.clock.sleep(0.001)
-        return results
+        await self._request("answer")
+        return found
 
     async def wait_visible(self, expected: Sequence[Alteration], *, timeout: float) -> Visibility:  # noqa: ASYNC109
         await self._request("wait_visible")

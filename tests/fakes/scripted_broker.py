@@ -273,7 +273,10 @@ class ScriptedBroker:
         try:
             while True:
                 head = await reader.readexactly(4)
-                frame = await reader.readexactly(struct.unpack(">i", head)[0])
+                size = struct.unpack(">i", head)[0]
+                if not 0 < size <= frames.DEFAULT_LIMIT:
+                    break  # as brokers do with what is no request
+                frame = await reader.readexactly(size)
                 header, content = frames.decode_request(frame)
                 api = BY_KEY[header.api_key]
                 self.seen.append(

@@ -1,0 +1,41 @@
+"""The use case: observe, plan, guard, validate, apply, verify, tell. Sees ports, never a client or a file.
+
+    prepared = await prepare(ports, orders, desired)      # observe -> plan -> guards -> validate
+    outcome = await apply(ports, orders, prepared)        # send -> verify -> record -> audit
+
+``story`` reads like that sentence; each other module is one of its words.
+"""
+
+from reconciler.reconcile.drift import drift, note_drift
+from reconciler.reconcile.observe import Observation, observe
+from reconciler.reconcile.orders import Orders, OverrideOrder, Ports, Validation
+from reconciler.reconcile.rollback import rollback_orders
+from reconciler.reconcile.saved import (
+    SavedPlan,
+    check_digest,
+    check_fresh,
+    check_same_effect,
+    trusted,
+)
+from reconciler.reconcile.story import Prepared, apply, prepare, preview
+
+__all__ = [
+    "Observation",
+    "Orders",
+    "OverrideOrder",
+    "Ports",
+    "Prepared",
+    "SavedPlan",
+    "Validation",
+    "apply",
+    "check_digest",
+    "check_fresh",
+    "check_same_effect",
+    "drift",
+    "note_drift",
+    "observe",
+    "prepare",
+    "preview",
+    "rollback_orders",
+    "trusted",
+]

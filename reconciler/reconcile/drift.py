@@ -1,0 +1,58 @@
+"""Drift by itself: what somebody changed behind our back, whatever the documents say today."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.plan import Finding, compare
+from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.state import limits_of
+from reconciler.reconcile import records
+from reconciler.reconcile.observe import Observation, observe, rules_for
+from reconciler.reconcile.orders import Orders, Ports
+from reconciler.reconcile.story import Prepared
+
+
+async def drift(ports: Ports, orders: Orders) -> tuple[Finding, ...]:
+    """Live values that differ from those we applied last, whatever documents say; nothing is written.
+
+    Raises:
+        WrongCluster: Another cluster answers.
+        InventoryError: The records cannot be read.
+        ClientError: The cluster cannot be asked.
+    """
+    seen = await observe(ports, orders)
+    rules = replace(rules_for(orders, seen), policy=Policy.OBSERVE)
+    plan = compare(
+        desired=as_applied(seen), owned=seen.owned, live=seen.live, rules=rules, now=seen.at
+    )
+    return plan.found(Cause.DRIFT)
+
+
+async def note_drift(ports: Ports, prepared: Prepared) -> None:
+    """Write down when drift was first seen, and where it is over; the only thing that a look may write."""
+    seen = prepared.seen
+    await ports.inventory.write(seen.cluster_id, records.drift_times(prepared.plan, seen.owned))
+
+
+def as_applied(seen: Observation) -> Desired:
+    """Documents that would ask for exactly what we applied last."""
+    made: list[Declaration] = []
+    for subject, record in seen.owned.records.items():
+        columns = [
+            (key, value, owner)
+            for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
+            if value is not None and owner is not None
+        ]
+        for owner in dict.fromkeys(one for _, _, one in columns):
+            values: Mapping[Key, float] = {k: v for k, v, o in columns if o == owner}
+            made.append(
+                Declaration(
+                    document=owner.document,
+                    entity=subject,
+                    limits=limits_of(values),
+                    deletion_policy=owner.deletion_policy,
+                )
+            )
+    return merge(made)

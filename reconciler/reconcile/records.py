@@ -1,0 +1,81 @@
+"""What the inventory is told: an intent per change before sending, its result after looking, and nothing twice."""
+
+from collections.abc import Iterable
+
+from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.owned import (
+    DriftSeen,
+    Dropped,
+    Intend,
+    Intent,
+    IntentEnded,
+    OverrideEnded,
+    Owned,
+    Owner,
+    RecordChange,
+    Recorded,
+)
+from reconciler.quota.plan import Change, Finding, Plan
+from reconciler.quota.policy import Cause
+from reconciler.quota.report import PairOutcome, Seen
+
+
+def intents(changes: Iterable[Change], *, now: float) -> tuple[RecordChange, ...]:
+    """One intent per change, so that a crash from here on loses no ownership."""
+    return tuple(
+        Intend(
+            entity=change.entity,
+            key=change.key,
+            intent=Intent(value=change.after, owner=change.owner or Owner(document=""), at=now),
+        )
+        for change in changes
+    )
+
+
+def results(pairs: Iterable[PairOutcome], *, now: float) -> tuple[RecordChange, ...]:
+    """What is certain about each change. What is not keeps its intent, and the next look decides."""
+    made: list[RecordChange] = []
+    for pair in pairs:
+        made.extend(_result(pair, now))
+    return tuple(made)
+
+
+def _result(pair: PairOutcome, now: float) -> Iterable[RecordChange]:
+    if not isinstance(pair.result, Applied | Unknown):
+        yield IntentEnded(entity=pair.change.entity, key=pair.change.key)
+    elif pair.seen is Seen.VISIBLE:
+        yield from _landed(pair.change, now)
+    elif isinstance(pair.result, Applied) and pair.seen is Seen.CHANGED:
+        # It was acknowledged; what another writer made of it afterwards is drift.
+        yield from _landed(pair.change, now)
+
+
+def _landed(change: Change, now: float) -> Iterable[RecordChange]:
+    expired = change.cause is Cause.OVERRIDE_EXPIRED
+    # What an override replaced and nobody declares was never ours.
+    ours = not (expired and change.claim is None)
+    if change.after is None or not ours:
+        yield Dropped(entity=change.entity, key=change.key)
+    else:
+        owner = change.owner or Owner(document="", since=now)
+        yield Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
+    if expired:
+        yield OverrideEnded(entity=change.entity, key=change.key)
+
+
+def drift_times(plan: Plan, owned: Owned) -> tuple[RecordChange, ...]:
+    """First-seen times of drift that is only reported, and the end of drift that is over."""
+    drifting: dict[tuple[object, object], Finding] = {
+        (one.entity, one.key): one for one in plan.found(Cause.DRIFT)
+    }
+    begun = [
+        DriftSeen(entity=one.entity, key=one.key, at=one.since)
+        for one in drifting.values()
+        if (one.entity, one.key) not in owned.drift_since
+    ]
+    over = [
+        DriftSeen(entity=pair[0], key=pair[1], at=None)
+        for pair in owned.drift_since
+        if pair not in drifting
+    ]
+    return (*begun, *over)

@@ -1,0 +1,113 @@
+"""A plan that was saved, reviewed and comes back: does it still fit, and is it still what the documents ask for?"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from reconciler.errors import StalePlan
+from reconciler.quota.basis import basis_of, differences
+from reconciler.quota.plan import Change
+from reconciler.quota.report import Preview
+from reconciler.reconcile.differences import difference_text
+from reconciler.reconcile.observe import Observation
+from reconciler.reconcile.story import Prepared
+from reconciler.render.names import entity_text
+from reconciler.render.units import age, limit
+
+SavedPlan = Preview
+"""What ``render.json_plan.read_plan`` gives back."""
+
+MAX_AGE_SECONDS: Final = 86_400.0
+"""A reviewed plan is good for a day."""
+
+SHOWN_DIFFERENCES: Final = 50
+
+
+def check_fresh(
+    saved: SavedPlan, seen: Observation, *, now: float, max_age: float = MAX_AGE_SECONDS
+) -> None:
+    """Nothing, if cluster, records and live values are still what the plan stands on.
+
+    Raises:
+        StalePlan: They are not, or the plan is too old; all differences are listed.
+    """
+    found: list[str] = []
+    if saved.plan.cluster_id != seen.cluster_id:
+        found.append(
+            f"the plan is for cluster {saved.plan.cluster_id}, the one that answers is {seen.cluster_id}"
+        )
+    if now - saved.created_at > max_age:
+        found.append(
+            f"the plan is {age(now - saved.created_at)} old; {age(max_age)} is allowed (--max-age)"
+        )
+    if saved.plan.cluster_id == seen.cluster_id:
+        current = basis_of(saved.plan.changes, owned=seen.owned, live=seen.live)
+        found.extend(difference_text(one) for one in differences(saved.basis, current))
+    if found:
+        raise _stale("the saved plan no longer fits", found)
+
+
+def check_same_effect(saved: SavedPlan, recomputed: Prepared, *, digest: str | None = None) -> None:
+    """Nothing, if the documents of today ask for exactly what was reviewed.
+
+    Args:
+        saved: What was reviewed.
+        recomputed: What our own side makes of the documents now.
+        digest: The digest that was approved (``--expect-digest``); ``None`` = that of ``saved``.
+
+    Raises:
+        StalePlan: They ask for something else; the operations that differ are listed.
+    """
+    expected = saved.plan.digest if digest is None else digest
+    if recomputed.plan.digest == expected == saved.plan.digest:
+        return
+    found = _operations(saved.plan.changes, recomputed.plan.changes)
+    if saved.plan.digest != expected:
+        found.append(f"the saved plan has digest {saved.plan.digest}, approved was {expected}")
+    raise _stale("the documents no longer ask for what was reviewed", found)
+
+
+def check_digest(recomputed: Prepared, expected: str) -> None:
+    """Nothing, if a plan without a saved one has the approved effect.
+
+    Raises:
+        StalePlan: It has another.
+    """
+    if recomputed.plan.digest != expected:
+        raise _stale(
+            "the plan is not the approved one",
+            [f"its digest is {recomputed.plan.digest}, approved was {expected}"],
+        )
+
+
+def trusted(saved: SavedPlan, seen: Observation) -> Prepared:
+    """The saved plan itself, ready to be applied without recomputing it (``--trust-plan``).
+
+    ``check_fresh`` comes first. The records it makes are those of the plan, not of today's documents.
+    """
+    return Prepared(preview=replace(saved, created_at=seen.at), seen=seen)
+
+
+def _operations(saved: Iterable[Change], now: Iterable[Change]) -> list[str]:
+    one = {(change.entity, change.key): change for change in saved}
+    other = {(change.entity, change.key): change for change in now}
+    found: list[str] = []
+    for pair in [*one, *(pair for pair in other if pair not in one)]:
+        then, today = one.get(pair), other.get(pair)
+        if then is None or today is None or then.after != today.after:
+            found.append(
+                f"{entity_text(pair[0])} {pair[1]}: reviewed {_effect(then)}, now {_effect(today)}"
+            )
+    return found
+
+
+def _effect(change: Change | None) -> str:
+    if change is None:
+        return "nothing"
+    return "remove" if change.after is None else f"set {limit(change.key, change.after)}"
+
+
+def _stale(message: str, found: list[str]) -> StalePlan:
+    more = len(found) - SHOWN_DIFFERENCES
+    shown = found[:SHOWN_DIFFERENCES] + ([f"and {more} more"] if more > 0 else [])
+    return StalePlan(message, differences=shown, hint="plan again and have it reviewed again")

@@ -1,0 +1,169 @@
+"""Sending a plan: level by level, request by request, holding what must wait, stopping when asked to.
+
+Whatever happens, the sender knows of each alteration whether it was acknowledged, refused, held, of unknown fate,
+or never sent. A wish to stop (Ctrl-C cancels the task) ends the sending after the request under way: its answer
+is waited for, because without it its fate would be unknown.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from reconciler.errors import KquotaError
+from reconciler.ports import Clock, Progress, QuotaStore
+from reconciler.quota.entity import Entity
+from reconciler.quota.order import Batch, Schedule, chunks
+from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
+from reconciler.quota.plan import Change
+from reconciler.reconcile.visible import Witnesses, deadline_seconds
+
+STOP_GRACE_SECONDS: Final = 10.0
+"""How long the answer of the request under way is waited for after Ctrl-C; answers take milliseconds."""
+
+PACED_FROM_KEYS: Final = 50_000
+"""Above this many changed keys each request waits until the one before is visible: 300,000 keys keep brokers
+busy for 16 s after the acknowledgement."""
+
+_T = TypeVar("_T")
+
+
+class Sender:
+    """One plan on its way. ``run`` once, then read ``results``.
+
+    Args:
+        store: The cluster.
+        clock: Time.
+        progress: Told ``apply`` with entities done and all, and ``visible`` while waiting.
+        changes: What is to be sent.
+        unsettled: Entities that an earlier run wrote to without learning what became of it.
+        pace: Whether each request waits for the one before to be visible.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: QuotaStore,
+        clock: Clock,
+        progress: Progress,
+        changes: Sequence[Change],
+        unsettled: Iterable[Alteration] = (),
+        pace: bool = False,
+    ) -> None:
+        self._store, self._clock, self._progress = store, clock, progress
+        self._schedule = Schedule(changes)
+        self._pace = pace or len(changes) > PACED_FROM_KEYS
+        self._seconds = deadline_seconds(len(changes))
+        self._total = sum(len(batch.alterations) for batch in self._schedule.batches)
+        self._done = 0
+        self._unsure = {one.entity for one in unsettled}
+        for one in unsettled:
+            self._schedule.settle(one, Unknown(why="an earlier write may still land"))
+        self.witnesses = Witnesses(changes)
+        self.results: dict[tuple[bool, Entity], Result] = {}
+        self.acknowledged_keys = 0
+        self.interrupted = False
+        self.failure: KquotaError | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether anything may have reached the cluster."""
+        return any(isinstance(result, Applied | Unknown) for result in self.results.values())
+
+    async def run(self) -> None:
+        """Send everything that may be sent; never raises for what happened on the way."""
+        for batch in self._schedule.batches:
+            if not self._goes_on():
+                return
+            try:
+                await self._batch(batch)
+            except KquotaError as error:
+                self.failure = error
+
+    def _goes_on(self) -> bool:
+        return not self.interrupted and self.failure is None
+
+    async def _batch(self, batch: Batch) -> None:
+        await self._make_seen(batch)
+        if not self._goes_on():
+            return
+        held = self._held(batch)
+        for one in batch.alterations:
+            if one.entity in held:
+                self._settle(batch, one, Held(waits_for=held[one.entity]))
+        for chunk in chunks([one for one in batch.alterations if one.entity not in held]):
+            if not self._goes_on():
+                return
+            await self._chunk(batch, chunk)
+
+    def _held(self, batch: Batch) -> Mapping[Entity, tuple[Entity, ...]]:
+        held = dict(self._schedule.held(batch))
+        for one in batch.alterations:
+            # After a write of unknown fate nothing else is written to that entity.
+            if one.entity in self._unsure:
+                held.setdefault(one.entity, (one.entity,))
+        return held
+
+    async def _make_seen(self, batch: Batch) -> None:
+        """Removals rely on what was set: every live broker has to show it first."""
+        if not self._schedule.unseen(batch):
+            return
+        visibility = await self._until_stopped(
+            self.witnesses.wait(
+                store=self._store, clock=self._clock, progress=self._progress, seconds=self._seconds
+            )
+        )
+        if visibility is not None and visibility.everywhere:
+            self._schedule.seen()
+
+    async def _chunk(self, batch: Batch, chunk: tuple[Alteration, ...]) -> None:
+        told: dict[Entity, Result] = {}
+        request = asyncio.ensure_future(self._store.alter(chunk, results=told))
+        try:
+            _ = await self._until_stopped(request)
+        finally:
+            for one in chunk:
+                if one.entity in told:
+                    self._settle(batch, one, told[one.entity])
+        if self._pace and self._goes_on():
+            visibility = await self._until_stopped(
+                self.witnesses.wait(
+                    store=self._store,
+                    clock=self._clock,
+                    progress=self._progress,
+                    seconds=self._seconds,
+                )
+            )
+            if visibility is not None and not visibility.everywhere:
+                self.failure = KquotaError(
+                    "the brokers do not keep up, so nothing more was sent: "
+                    + (f"{visibility.lagging} lag" if visibility.lagging else "none answers"),
+                    hint="look at the lagging brokers, then apply again; it goes on where it stopped",
+                )
+
+    def _settle(self, batch: Batch, one: Alteration, result: Result) -> None:
+        self.results[batch.removes, one.entity] = result
+        self._schedule.settle(one, result)
+        if isinstance(result, Unknown):
+            self._unsure.add(one.entity)
+        if isinstance(result, Applied):
+            self.witnesses.add(one)
+            self.acknowledged_keys += len(one.operations)
+        self._done += 1
+        self._progress("apply", self._done, self._total)
+
+    async def _until_stopped(self, work: Awaitable[_T]) -> _T | None:
+        """The result of some work; after a wish to stop, of what can be had of it in a moment, else ``None``."""
+        task = asyncio.ensure_future(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise
+            self.interrupted = True
+        _ = await asyncio.wait({task}, timeout=STOP_GRACE_SECONDS)
+        if not task.done():
+            _ = task.cancel()
+            _ = await asyncio.wait({task})
+        if task.cancelled():
+            return None
+        return task.result()

@@ -1,0 +1,301 @@
+"""The whole story: observe, plan, guard, validate; then send, look again, record, tell."""
+
+from dataclasses import dataclass, replace
+
+from reconciler.errors import (
+    Interrupted,
+    InventoryError,
+    ManifestErrors,
+    Problem,
+    Refused,
+    StalePlan,
+)
+from reconciler.quota.advice import warnings as advise
+from reconciler.quota.basis import basis_of, differences
+from reconciler.quota.desired import Desired
+from reconciler.quota.entity import Entity
+from reconciler.quota.guards import check, own_limits
+from reconciler.quota.impact import assess, known_from
+from reconciler.quota.keys import COLUMN_OF
+from reconciler.quota.outcome import Alteration
+from reconciler.quota.owned import OverrideSet, RecordChange
+from reconciler.quota.plan import Plan, compare
+from reconciler.quota.policy import Policy
+from reconciler.quota.report import Outcome, Preview, Verdict
+from reconciler.reconcile import audit, records
+from reconciler.reconcile.differences import difference_text
+from reconciler.reconcile.observe import Observation, observe, override_changes, rules_for
+from reconciler.reconcile.orders import Orders, Ports
+from reconciler.reconcile.send import Sender
+from reconciler.reconcile.validate import validate
+from reconciler.reconcile.verify import judge, look_again
+from reconciler.render.names import entity_text
+
+FRESH_SECONDS = 30.0
+"""A plan older than this (somebody thought about it at the prompt) is compared with the cluster again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A plan that is ready to be looked at, and to be applied in the same run.
+
+    Attributes:
+        preview: The plan with everything a reviewer needs.
+        seen: What it was made from.
+        override_changes: Overrides that begin or end with it.
+    """
+
+    preview: Preview
+    seen: Observation
+    override_changes: tuple[RecordChange, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """What is to be done."""
+        return self.preview.plan
+
+
+async def prepare(ports: Ports, orders: Orders, desired: Desired) -> Prepared:
+    """Observe, plan, guard, validate: nothing is written, neither to the cluster nor to the records.
+
+    Raises:
+        WrongCluster: Another cluster answers.
+        InventoryError: The records cannot be read, or somebody else is writing them.
+        ClientError: The cluster cannot be asked.
+    """
+    seen = await observe(ports, orders)
+    plan, changes = _compared(seen, desired, orders)
+    verdict = await validate(ports, orders, seen, plan.changes)
+    return preview(seen, desired, orders, plan=plan, verdict=verdict, override_changes=changes)
+
+
+def preview(
+    seen: Observation,
+    desired: Desired,
+    orders: Orders,
+    *,
+    verdict: Verdict,
+    plan: Plan | None = None,
+    override_changes: tuple[RecordChange, ...] = (),
+) -> Prepared:
+    """The same without I/O, for a snapshot that stands for the cluster."""
+    if plan is None:
+        plan, override_changes = _compared(seen, desired, orders)
+    rules = rules_for(orders, seen)
+    return Prepared(
+        preview=Preview(
+            plan=plan,
+            basis=basis_of(plan.changes, owned=seen.owned, live=seen.live),
+            violations=check(plan, orders.guards, seen.live),
+            verdict=verdict,
+            impact=assess(plan, seen.live, known=known_from(seen.live) | set(orders.known)),
+            warnings=_warnings(plan, orders, seen),
+            advice=advise(desired, seen.live),
+            policy=rules.in_force,
+            drift_mode=rules.drift,
+            created_at=seen.at,
+            snapshot_at=seen.snapshot_at,
+            origin=orders.origin,
+        ),
+        seen=seen,
+        override_changes=override_changes,
+    )
+
+
+async def apply(ports: Ports, orders: Orders, prepared: Prepared) -> Outcome:
+    """Send, look again, record, tell. One bad entity does not stop the independent others.
+
+    Returns:
+        What became of each change; ``complete`` says whether all is well.
+
+    Raises:
+        Refused: A guard says no; nothing was written.
+        ManifestErrors: Two documents claim one pair; nothing was written.
+        StalePlan: The plan is older than a moment, and the cluster is no longer as it was; nothing was written.
+        Interrupted: Somebody asked to stop; carries the outcome.
+        KquotaError: Nothing could be sent, or intents could not be written down.
+    """
+    _guard(prepared)
+    prepared = await _still_fits(ports, orders, prepared)
+    started = ports.clock.now()
+    plan = prepared.plan
+    bookkeeping = _bookkeeping(prepared, orders)
+    intents = records.intents(plan.changes, now=started)
+    await ports.inventory.write(plan.cluster_id, (*bookkeeping, *intents))
+    sender = Sender(
+        store=ports.store,
+        clock=ports.clock,
+        progress=ports.progress,
+        changes=plan.changes,
+        unsettled=_unsettled(prepared, started),
+        pace=orders.pace,
+    )
+    await sender.run()
+    visibility, live, failure = await look_again(ports, sender)
+    outcome = Outcome(
+        cluster_id=plan.cluster_id,
+        digest=plan.digest,
+        pairs=judge(plan.changes, sender.results, live=live, visibility=visibility),
+        visibility=visibility,
+        bookkeeping=len(bookkeeping),
+        interrupted=sender.interrupted,
+        failure=str(sender.failure) if sender.failure is not None else failure,
+        started_at=started,
+        ended_at=ports.clock.now(),
+        origin=orders.origin,
+    )
+    outcome = await _recorded(ports, outcome)
+    if outcome.interrupted:
+        raise Interrupted(
+            _told(outcome), outcome=outcome, hint="run it again; it goes on from here"
+        )
+    if sender.failure is not None and not sender.was_sent:
+        raise sender.failure
+    return outcome
+
+
+# ---- the words of the sentence ---------------------------------------------------------------
+
+
+def _compared(
+    seen: Observation, desired: Desired, orders: Orders
+) -> tuple[Plan, tuple[RecordChange, ...]]:
+    """The plan, narrowed to what was asked for, and the overrides that it takes for granted."""
+    overriding = override_changes(orders, seen, desired)
+    owned = seen.owned.with_changes(overriding) if overriding else seen.owned
+    owned = replace(owned, known=seen.owned.known)
+    plan = compare(
+        desired=desired, owned=owned, live=seen.live, rules=rules_for(orders, seen), now=seen.at
+    )
+    return _narrowed(plan, orders), overriding
+
+
+def _narrowed(plan: Plan, orders: Orders) -> Plan:
+    only = orders.only
+    if only is None:
+        return plan
+    return replace(
+        plan,
+        changes=tuple(change for change in plan.changes if only(change.entity, change.key)),
+        bookkeeping=tuple(
+            one
+            for one in plan.bookkeeping
+            if not isinstance(one, OverrideSet) and only(one.entity, one.key)
+        ),
+    )
+
+
+def _warnings(plan: Plan, orders: Orders, seen: Observation) -> tuple[str, ...]:
+    found: list[str] = []
+    if not plan.removals_known:
+        found.append(
+            "removals cannot be known: there is no inventory of this cluster, and no --since"
+        )
+    if not plan.complete:
+        found.append("not every document was read, so nothing is removed")
+    if orders.rules.policy is Policy.SYNC and rules_for(orders, seen).in_force is not Policy.SYNC:
+        found.append(
+            f"policy Sync is not confirmed for cluster {seen.cluster_id}, so Upsert is in force"
+        )
+    if orders.own_principal is not None:
+        found.extend(own_limits(seen.live, plan.changes, orders.own_principal))
+    waiting = {pair[0] for pair in seen.unsettled(seen.at)}
+    if waiting:
+        found.append(
+            f"an earlier write to {entity_text(min(waiting, key=str))}"
+            + (f" and {len(waiting) - 1} more" if len(waiting) > 1 else "")
+            + " may still land; what depends on it is held until then"
+        )
+    return tuple(found)
+
+
+def _guard(prepared: Prepared) -> None:
+    shown = prepared.preview
+    if shown.plan.conflicts:
+        raise ManifestErrors(
+            [
+                Problem(
+                    path=claim.path,
+                    line=claim.lines[COLUMN_OF[conflict.key]] or claim.line,
+                    column=0,
+                    message=f"{conflict.key} of {entity_text(conflict.entity)} is claimed by"
+                    f" {len(conflict.claims)} documents, here by {claim.document}",
+                )
+                for conflict in shown.plan.conflicts
+                for claim in conflict.claims
+            ]
+        )
+    if shown.violations:
+        raise Refused(
+            f"guards refuse this plan: {len(shown.violations)} violation"
+            + ("s" if len(shown.violations) > 1 else ""),
+            violations=[
+                (f"{entity_text(one.entity)}: " if one.entity is not None else "")
+                + f"{one.message} (allowed by {one.allow_with})"
+                for one in shown.violations
+            ],
+            hint="nothing was written",
+        )
+
+
+async def _still_fits(ports: Ports, orders: Orders, prepared: Prepared) -> Prepared:
+    """The plan with a fresh look beside it, if the one it was made from has aged.
+
+    Raises:
+        StalePlan: Something that the plan stands on has changed.
+    """
+    if ports.clock.now() - prepared.seen.at <= FRESH_SECONDS:
+        return prepared
+    seen = await observe(ports, replace(orders, expected_cluster_id=prepared.plan.cluster_id))
+    now = basis_of(prepared.plan.changes, owned=seen.owned, live=seen.live)
+    changed = differences(prepared.preview.basis, now)
+    if changed:
+        raise StalePlan(
+            "the cluster changed while the plan waited",
+            differences=[difference_text(one) for one in changed],
+            hint="plan again",
+        )
+    return replace(prepared, seen=seen)
+
+
+def _bookkeeping(prepared: Prepared, orders: Orders) -> tuple[RecordChange, ...]:
+    if rules_for(orders, prepared.seen).in_force is Policy.OBSERVE:
+        return ()
+    times = records.drift_times(prepared.plan, prepared.seen.owned) if orders.only is None else ()
+    return (*prepared.override_changes, *prepared.plan.bookkeeping, *times)
+
+
+def _unsettled(prepared: Prepared, now: float) -> tuple[Alteration, ...]:
+    """Earlier writes that may still land, but for those that this plan writes with the very same value.
+
+    To send the same value again is safe whichever of the two lands last.
+    """
+    again = {(change.entity, change.key): change.after for change in prepared.plan.changes}
+    waiting: dict[Entity, list[tuple[str, float | None]]] = {}
+    for (subject, key), intent in prepared.seen.unsettled(now).items():
+        if (subject, key) in again and again[subject, key] == intent.value:
+            continue
+        waiting.setdefault(subject, []).append((str(key), intent.value))
+    return tuple(Alteration(subject, tuple(pairs)) for subject, pairs in waiting.items())
+
+
+async def _recorded(ports: Ports, outcome: Outcome) -> Outcome:
+    """The outcome after it was written down; that it could not be is part of the outcome, not a crash."""
+    try:
+        await ports.inventory.write(
+            outcome.cluster_id, records.results(outcome.pairs, now=outcome.ended_at)
+        )
+        if ports.audit is not None:
+            ports.audit.append(audit.entries(outcome))
+    except InventoryError as error:
+        return replace(outcome, recorded=False, failure=outcome.failure or str(error))
+    return outcome
+
+
+def _told(outcome: Outcome) -> str:
+    counts = [
+        f"{outcome.count(word)} {word.lower()}"
+        for word in ("APPLIED", "UNKNOWN", "REJECTED", "HELD", "NOT SENT")
+        if outcome.count(word)
+    ]
+    return "stopped as asked: " + (", ".join(counts) or "nothing had been sent")
