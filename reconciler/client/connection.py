@@ -41,6 +41,7 @@ from reconciler.wire.versions import Offered
 Answer = TypeVar("Answer")
 
 SOFTWARE: Final = "kafka-quota-reconciler"
+_NO_ANSWER_OVER_TLS: Final = "nothing was answered: the listener may expect a client certificate (ssl.keystore.*), or not trust ours"
 OFF_LOOP_BYTES: Final = 1_000_000
 """Answers above this are decoded in a thread: 1 MB takes about 10 ms."""
 
@@ -293,6 +294,10 @@ class Connection:
         if self._error is not None:
             return
         closed = self._session.end_of_stream()
+        transport = self._transport
+        if self._config.tls is not None and transport is not None and not transport.received:
+            # TLS 1.3 tells of a refused certificate only after the handshake, if at all.
+            error.hint = error.hint or _NO_ANSWER_OVER_TLS
         error.hint = error.hint or closed.error.hint
         self._end(sessions.Closed(error=error, unanswered=closed.unanswered))
 

@@ -235,7 +235,7 @@ def _refusal(key: str, message: str) -> Iterator[None]:
     try:
         yield
     except (ssl.SSLError, OSError, ValueError) as error:
-        reason = error.reason if isinstance(error, ssl.SSLError) else ""
+        reason = getattr(error, "reason", "")  # set_ciphers raises an SSLError without one
         raise ConfigError(f"{key}: {message}{f' ({reason})' if reason else ''}", key=key) from None
 
 

@@ -13,6 +13,9 @@ from reconciler.client.dialing import Target
 from reconciler.errors import ClientError, ConnectError, TlsError
 
 _NAME_MISMATCH: Final = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, ..._IP_ADDRESS_MISMATCH
+_SHUTDOWN_SECONDS: Final = 1.0
+"""How long a TLS farewell may take; the loop's own default is 30 s, for a peer that we gave up."""
+
 _EXPIRED: Final = 10
 _NOT_YET: Final = 9
 _UNTRUSTED: Final = frozenset({18, 19, 20, 21})  # self-signed, unknown issuer, incomplete chain
@@ -144,21 +147,21 @@ async def open_transport(
             _ = await loop.create_connection(lambda: transport, sock=opened)
         else:
             _ = await loop.create_connection(
-                lambda: transport, sock=opened, ssl=context, server_hostname=target.server_name
+                lambda: transport,
+                sock=opened,
+                ssl=context,
+                server_hostname=target.server_name,
+                ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
             )
     except ssl.SSLError as error:
         raise tls_error(error, transport.node) from None
     except OSError as error:
-        opened.close()
         where = "in the TLS handshake" if context is not None else "at once"
         raise ConnectError(
             f"{transport.node} closed the connection {where}: {error.strerror or type(error).__name__}",
             node=transport.node,
             hint=_NO_TLS_HINT if context is not None else "",
         ) from None
-    except asyncio.CancelledError:
-        opened.close()
-        raise
     return transport
 
 
@@ -166,7 +169,7 @@ def tls_error(error: ssl.SSLError, node: str) -> TlsError:
     """What a TLS failure means for the person who configured it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate_error(error, node)
-    reason = error.reason or type(error).__name__
+    reason = getattr(error, "reason", "") or type(error).__name__
     if reason in _NOT_TLS:
         return TlsError(f"{node} does not speak TLS ({reason})", node=node, hint=_NO_TLS_HINT)
     if any(part in reason for part in _OUR_CERTIFICATE):
