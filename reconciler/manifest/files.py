@@ -86,9 +86,11 @@ def read_paths(
     """
     left_out = {_tidy(path) for path in exclude}
     problems: list[Problem] = []
-    found: dict[str, Path] = {}
+    found: dict[str, str] = {}
     for pattern in paths:
-        hits = {name: file for name, file in _on_disk(pattern, root) if name not in left_out}
+        hits = {
+            name: file for name, file in _on_disk(pattern, root, problems) if name not in left_out
+        }
         if not hits:
             problems.append(unmatched_problem(pattern))
         found |= hits
@@ -133,12 +135,8 @@ def read_blobs(
     problems = [unmatched_problem(path) for path in picked.unmatched]
     files: list[tuple[str, str]] = []
     for name, content in sorted(read(picked.names).items()):
-        size = len(content)
-        text = (
-            _too_large(name, size, max_file_bytes)
-            if size > max_file_bytes
-            else _decoded(name, content)
-        )
+        large = len(content) > max_file_bytes
+        text = _too_large(name, max_file_bytes) if large else _decoded(name, content)
         if isinstance(text, Problem):
             problems.append(text)
         else:
@@ -189,27 +187,47 @@ def _matcher(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def _on_disk(pattern: str, root: Path) -> Iterator[tuple[str, Path]]:
-    """``(name, file)`` of everything that a pattern means; names are relative to the root where they can be."""
+def _on_disk(pattern: str, root: Path, problems: list[Problem]) -> Iterator[tuple[str, str]]:
+    """``(name, file)`` of everything that a pattern means; names are relative to the root where they can be.
+
+    Folders behind symbolic links are followed, each at most once. A folder that cannot be listed is a problem:
+    a document that was not seen must never look like one that is gone.
+    """
     tidy = _tidy(pattern)
     wild = _GLOB.search(tidy)
     base = tidy if wild is None else tidy[: tidy.rfind("/", 0, wild.start()) + 1]
-    start = root / base
-    if wild is None and start.is_file():
+    start = str(root / base)
+    if wild is None and Path(start).is_file():
         yield tidy, start
         return
-    if not start.is_dir():
-        return
-    accepts = _matcher(tidy)
-    for folder, folders, names in os.walk(start):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        above = Path(folder)
-        relative = above.relative_to(start).as_posix()
-        prefix = _joined(base, "" if relative == "." else relative)
+    accepts = _matcher(tidy).fullmatch
+    # Text and not Path objects: 10,000 files are common, and a Path costs as much as reading one.
+    linked: set[str] = set()
+    for folder, folders, names in os.walk(
+        start, followlinks=True, onerror=lambda error: _unlisted(error, start, problems)
+    ):
+        folders[:] = [name for name in folders if _to_visit(folder, name, linked)]
+        prefix = _joined(base, folder[len(start) :].strip(os.sep).replace(os.sep, "/"))
         for name in names:
             shown = _joined(prefix, name)
-            if accepts.fullmatch(shown):
-                yield shown, above / name
+            if accepts(shown):
+                yield shown, f"{folder}{os.sep}{name}"
+
+
+def _unlisted(error: OSError, start: str, problems: list[Problem]) -> None:
+    if error.filename != start or Path(start).exists():
+        words = f"folder cannot be listed: {error.strerror or error}"
+        problems.append(Problem(str(error.filename), 0, 0, words))
+
+
+def _to_visit(folder: str, name: str, linked: set[str]) -> bool:
+    path = Path(folder, name) if not name.startswith(".") else None
+    if path is None or not path.is_symlink():
+        return path is not None
+    target = str(path.resolve())
+    seen = target in linked or Path(folder).resolve().is_relative_to(target)
+    linked.add(target)
+    return not seen
 
 
 def _joined(folder: str, name: str) -> str:
@@ -218,21 +236,19 @@ def _joined(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}" if name else folder.rstrip("/")
 
 
-def _text(file: Path, shown: str, most: int) -> str | Problem:
+def _text(file: str, shown: str, most: int) -> str | Problem:
     try:
-        size = file.stat().st_size
-        content = file.read_bytes() if size <= most else b""
+        with open(file, "rb", buffering=0) as opened:  # noqa: PTH123 - see _on_disk
+            large = os.fstat(opened.fileno()).st_size > most
+            content = b"" if large else opened.read()
     except OSError as error:
         return Problem(shown, 0, 0, f"cannot be read: {error.strerror or error}")
-    return _too_large(shown, size, most) if size > most else _decoded(shown, content)
+    return _too_large(shown, most) if large else _decoded(shown, content)
 
 
-def _too_large(shown: str, size: int, most: int) -> Problem:
+def _too_large(shown: str, most: int) -> Problem:
     return Problem(
-        shown,
-        0,
-        0,
-        f"{size} bytes are more than the {most} that may be read (reading.maxFileBytes)",
+        shown, 0, 0, f"is larger than the {most} bytes that may be read (reading.maxFileBytes)"
     )
 
 

@@ -10,11 +10,11 @@ from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest import yaml_files
-from reconciler.manifest.document import ClientQuota, Declined, from_node, text_of
+from reconciler.manifest.document import Declined, from_node, text_of
 from reconciler.manifest.files import Texts, read_paths
 from reconciler.manifest.nodes import Block, Items, Node, key_place
 from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJECT, QUOTA
-from reconciler.manifest.shapes import Shapes
+from reconciler.manifest.shape_learning import Shapes
 from reconciler.manifest.yaml_files import Piece
 from reconciler.quota.desired import Declaration
 
@@ -72,16 +72,15 @@ class _Run:
     documents: int = 0
     shapes: Shapes = field(default_factory=Shapes)
 
-    def add(self, quota: ClientQuota) -> None:
+    def add(self, cluster: str, one: Declaration) -> None:
         """One accepted document."""
-        one = quota.declaration
-        declarations = self.by_cluster.get(quota.cluster)
+        declarations = self.by_cluster.get(cluster)
         if declarations is None:
-            if self.clusters is not None and quota.cluster not in self.clusters:
-                self.problems.append(_unknown_cluster(quota, self.clusters))
+            if self.clusters is not None and cluster not in self.clusters:
+                self.problems.append(_unknown_cluster(cluster, one, self.clusters))
                 return
-            declarations = self.by_cluster[quota.cluster] = []
-        first = self.places.setdefault((quota.cluster, one.document), one)
+            declarations = self.by_cluster[cluster] = []
+        first = self.places.setdefault((cluster, one.document), one)
         if first is not one:
             words = f"{one.document} is also declared at {first.path}:{first.line}"
             self.problems.append(Problem(one.path, one.line, 1, words))
@@ -118,10 +117,10 @@ def load_files(
 def _load_file(run: _Run, path: str, text: str) -> None:
     before = (run.documents, len(run.problems))
     for piece in yaml_files.pieces(text):
-        quick = run.shapes.quota(piece, path)
+        quick = run.shapes.read(piece, path)
         if quick is not None:
             run.documents += 1
-            run.add(quick)
+            run.add(quick.cluster, quick.declaration)
         else:
             _load_piece(run, path, piece)
     if before == (run.documents, len(run.problems)):
@@ -138,7 +137,7 @@ def _load_piece(run: _Run, path: str, piece: Piece) -> None:
             except Declined:
                 run.problems.extend(_why(node, path))
                 continue
-            run.add(quota)
+            run.add(quota.cluster, quota.declaration)
             if len(roots) == 1 and node is root:
                 run.shapes.learn(piece, node, quota)
 
@@ -211,15 +210,14 @@ def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -
     return Problem(path, line, column, words)
 
 
-def _unknown_cluster(quota: ClientQuota, clusters: Collection[str]) -> Problem:
-    close = difflib.get_close_matches(quota.cluster, list(clusters), n=1)
+def _unknown_cluster(cluster: str, one: Declaration, clusters: Collection[str]) -> Problem:
+    close = difflib.get_close_matches(cluster, list(clusters), n=1)
     hint = (
         f"did you mean {close[0]}?"
         if close
         else f"known are {', '.join(sorted(clusters)) or 'none'}"
     )
-    one = quota.declaration
-    words = f"{one.document}: no QuotaCluster is called {quota.cluster!r}; {hint}"
+    words = f"{one.document}: no QuotaCluster is called {cluster!r}; {hint}"
     return Problem(one.path, one.line, 1, words)
 
 

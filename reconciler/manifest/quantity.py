@@ -112,18 +112,21 @@ def decimal_text(exact: Fraction) -> str:
 
 
 def spell(value: int) -> str:
-    """The shortest text that reads as this whole number: ``10Mi`` for 10485760, ``2M``, or the digits.
+    """The shortest text that reads as this whole number: ``10Mi`` for 10485760, ``20M``, or the digits.
 
-    Binary suffixes win where they divide the number; decimal ones need three zeros more, because
-    ``20000000`` is what people type and ``20M`` is what they mean. Always in :data:`MANIFEST_PATTERN`.
+    Binary suffixes win a tie. Always in :data:`MANIFEST_PATTERN`.
     """
     if value <= 0 or value == LONG_MAX:
         return str(value)
-    for suffix, factor in reversed(BINARY.items()):
-        if value % factor == 0:
-            return f"{value // factor}{suffix}"
-    for suffix in ("E", "P", "T", "G", "M"):
-        factor = DECIMAL[suffix].numerator
-        if value % factor == 0:
-            return f"{value // factor}{suffix}"
-    return str(value)
+    spellings = [str(value)]
+    spellings += [
+        f"{value // factor}{suffix}" for suffix, factor in BINARY.items() if value % factor == 0
+    ]
+    spellings += [
+        f"{value // factor}{suffix}" for suffix, factor in _SPELLED.items() if value % factor == 0
+    ]
+    return min(spellings, key=lambda text: (len(text), not text.endswith("i")))
+
+
+_SPELLED: Final = {suffix: DECIMAL[suffix].numerator for suffix in "MGTPE"}
+"""Decimal suffixes that people use for byte rates; 5000 stays 5000."""

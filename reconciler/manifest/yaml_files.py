@@ -24,8 +24,8 @@ MAX_DEPTH: Final = 32
 MAX_ALIASED_NODES: Final = 10_000
 """How many nodes the aliases of one document may repeat in all."""
 
-_MARKER: Final = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
-_DIRECTIVE_OR_END: Final = re.compile(r"^(?:%|\.\.\.(?:[ \t\r\n]|\Z))", re.MULTILINE)
+_MARKER: Final = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
+_DIRECTIVE_OR_END: Final = re.compile(r"(?:\A|\n)(?:%|\.\.\.(?:[ \t\r\n]|\Z))")
 # Everything but what YAML 1.1 and 1.2 both allow, less a stray BOM, the line breaks of 1.1 alone (NEL, LS, PS)
 # and a carriage return on its own, which editors and git do not count as a line.
 _FORBIDDEN: Final = re.compile(
@@ -79,16 +79,15 @@ class Piece(NamedTuple):
 def pieces(text: str) -> Iterator[Piece]:
     """A file cut at its document markers; in one piece if it has directives or ``...``."""
     text = text.removeprefix("\ufeff")
-    starts = [found.start() for found in _MARKER.finditer(text)]
+    starts = [found.start() + 1 for found in _MARKER.finditer(text)]
     if not starts or _DIRECTIVE_OR_END.search(text):
         yield Piece(text, 1)
         return
     line = 1
     begin = 0
     for start in starts:
-        if start > begin:
-            yield Piece(text[begin:start], line)
-            line += text.count("\n", begin, start)
+        yield Piece(text[begin:start], line)
+        line += text.count("\n", begin, start)
         begin = start
     yield Piece(text[begin:], line)
 

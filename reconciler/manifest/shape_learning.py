@@ -1,0 +1,207 @@
+"""Learning the shape of a document: proving, from the places in its tree, which cut value is which field.
+
+Nothing is learned where the proof fails: anchors, tags, block scalars, lists, scalars over several lines, fields
+that shapes do not know. Such documents keep going through the strict reader.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from reconciler.manifest import shapes
+from reconciler.manifest.document import ClientQuota, Declined
+from reconciler.manifest.nodes import Block, Items, Node, Path, Scalar, find, key_place
+from reconciler.manifest.shapes import Filler, Found, Shape, Skeleton, SlotReader
+from reconciler.manifest.yaml_files import Piece
+from reconciler.quota.desired import Lines
+from reconciler.quota.keys import COLUMNS, RULES
+
+MAX_SHAPES: Final = 1_000
+"""More layouts than this are read, but not remembered."""
+
+_CLEVER: Final = re.compile(r"[&*!|>%\[\]?`\0]")
+"""What no learned skeleton holds: anchors, aliases, tags, block scalars, directives, lists, complex keys."""
+
+_SLOTS: Final[Mapping[str, SlotReader]] = {
+    "user": shapes.name,
+    "clientId": shapes.name,
+    "ip": shapes.address,
+}
+
+
+class Shapes:
+    """The layouts that one load has seen. Its state is the layouts and the filler's memory of values."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[Skeleton, Shape | None] = {}
+        self._filler = Filler()
+
+    def read(self, piece: Piece, path: str) -> Found | None:
+        """The document in a piece, or ``None`` if the strict reader has to look at it."""
+        skeleton, values = shapes.cut(piece.text)
+        shape = self._shapes.get(skeleton)
+        if shape is None:
+            return None
+        try:
+            return self._filler.filled(shape, values, piece.line, path)
+        except Declined:
+            return None
+
+    def learn(self, piece: Piece, root: Node, quota: ClientQuota) -> None:
+        """Remember the layout of a piece that holds one document, which was accepted as this quota."""
+        skeleton, _ = shapes.cut(piece.text)
+        if skeleton in self._shapes or len(self._shapes) >= MAX_SHAPES:
+            return
+        clever = any(isinstance(part, str) and _CLEVER.search(part) for part in skeleton)
+        self._shapes[skeleton] = None if clever else _shape(piece, root)
+        wanted = (quota.cluster, quota.declaration)
+        if self.read(piece, quota.declaration.path) != wanted:
+            self._shapes[skeleton] = None
+
+
+class _Span(NamedTuple):
+    """What a scalar covers on its line, quotes included; both count from 0 in the piece."""
+
+    line: int
+    start: int
+    end: int
+
+
+class _Layout(NamedTuple):
+    """Where the scalars of a tree stand in a text.
+
+    Attributes:
+        lines: The text's lines.
+        first: Number that the tree gives to the first of them.
+        values: Span of each scalar that is no key -> its path.
+        keys: Spans of the keys.
+    """
+
+    lines: list[str]
+    first: int
+    values: dict[_Span, Path]
+    keys: set[_Span]
+
+    def add(self, node: Node, path: Path) -> bool:
+        """Collect a node's scalars; whether every one of them stands on its line letter by letter."""
+        match node:
+            case Scalar():
+                span = _span(node, self.lines, self.first)
+                if span is not None:
+                    self.values[span] = path
+                return span is not None
+            case Block(entries):
+                for text, (key, value) in entries.items():
+                    span = _span(key, self.lines, self.first)
+                    if span is None or not self.add(value, (*path, text)):
+                        return False
+                    self.keys.add(span)
+                return True
+            case Items():
+                return False
+
+
+def _shape(piece: Piece, root: Node) -> Shape | None:
+    layout = _Layout(piece.text.split("\n"), piece.line, {}, set())
+    if not layout.add(root, ()):
+        return None
+    found = _positions(piece.text, layout)
+    return None if found is None else _assigned(found, root, piece.line)
+
+
+def _span(scalar: Scalar, lines: list[str], first: int) -> _Span | None:
+    line, start = scalar.line - first, scalar.column - 1
+    rest = lines[line][start:]
+    quotes = ("",) if scalar.plain else ('"', "'")
+    for quote in quotes:
+        written = f"{quote}{scalar.text}{quote}"
+        if written and rest.startswith(written):
+            return _Span(line, start, start + len(written))
+    return None
+
+
+def _positions(text: str, layout: _Layout) -> dict[Path, int] | None:
+    """Path of each value -> its position in the cut; ``None`` unless cut and tree agree about every scalar.
+
+    Each value that was cut out must be a whole scalar of the tree, each scalar of the tree that is no key must
+    have been cut out, and no comment may touch a scalar.
+    """
+    positions: dict[Path, int] = {}
+    comments: list[_Span] = []
+    for found in shapes.VALUE_OR_COMMENT.finditer(text):
+        group = 2 if found[1] is None else 1
+        start, end = found.span(group)
+        line, begin = text.count("\n", 0, start), text.rfind("\n", 0, start) + 1
+        span = _Span(line, start - begin, end - begin)
+        if group == 2:
+            comments.append(span)
+        elif span in layout.values:
+            positions[layout.values[span]] = len(positions)
+        else:
+            return None
+    written = layout.values.keys() | layout.keys
+    touched = any(_touch(comment, scalar) for comment in comments for scalar in written)
+    return None if touched or len(positions) != len(layout.values) else positions
+
+
+def _touch(comment: _Span, scalar: _Span) -> bool:
+    return (
+        comment.line == scalar.line
+        and scalar.start < comment.end
+        and comment.start - 1 < scalar.end
+    )
+
+
+def _assigned(found: Mapping[Path, int], root: Node, first: int) -> Shape | None:
+    """Every value given to its field; ``None`` if one belongs to no field that shapes know."""
+    rest = dict(found)
+
+    def take(*path: str) -> int | None:
+        return rest.pop(path, None)
+
+    api_version, kind = take("apiVersion"), take("kind")
+    name, cluster = take("metadata", "name"), take("spec", "clusterRef", "name")
+    namespace, deletion = take("metadata", "namespace"), take("spec", "deletionPolicy")
+    suspend = take("spec", "suspend")
+    user, client_id, ip = (_slot(rest, slot) for slot in _SLOTS)
+    one, two, three, four, five = (take("spec", "limits", RULES[key].field) for key in COLUMNS)
+    labels, annotations = _below(rest, "labels"), _below(rest, "annotations")
+    if rest or api_version is None or kind is None or name is None or cluster is None:
+        return None
+    return Shape(
+        api_version=api_version,
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        cluster=cluster,
+        slots=(user, client_id, ip),
+        limits=(one, two, three, four, five),
+        deletion_policy=deletion,
+        suspend=suspend,
+        labels=labels,
+        annotations=annotations,
+        line=root.line - first,
+        lines=_limit_lines(root, first),
+    )
+
+
+def _slot(rest: dict[Path, int], slot: str) -> tuple[SlotReader, int]:
+    for kind, reader in (("name", _SLOTS[slot]), ("default", shapes.default)):
+        position = rest.pop(("spec", "entity", slot, kind), None)
+        if position is not None:
+            return reader, position
+    return shapes.absent, 0
+
+
+def _below(rest: dict[Path, int], field: str) -> tuple[int, ...]:
+    paths = [path for path in rest if path[:2] == ("metadata", field) and len(path) == 3]
+    return tuple(rest.pop(path) for path in paths)
+
+
+def _limit_lines(root: Node, first: int) -> Lines:
+    def line(field: str) -> int:
+        path = ("spec", "limits", field)
+        return key_place(root, path)[0] - first if find(root, path) is not None else -1
+
+    one, two, three, four, five = (line(RULES[key].field) for key in COLUMNS)
+    return one, two, three, four, five

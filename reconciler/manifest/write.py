@@ -1,0 +1,289 @@
+"""Declarations and live states as YAML that reads back to the same values; what cannot be carried is listed, never bent.
+
+Names are plain only where every reader takes them for text; everything else is double-quoted, with escapes for
+control characters and for what YAML 1.1 takes for a line break. Numbers are written so that no reader sees a
+float where we mean a whole number.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.manifest import quantity
+from reconciler.manifest.document import DEFAULT_NAMESPACE
+from reconciler.manifest.rules import canonical_ip
+from reconciler.manifest.scalars import is_text
+from reconciler.manifest.schema_names import API_VERSION, QUOTA
+from reconciler.quota.desired import Declaration
+from reconciler.quota.entity import (
+    ABSENT,
+    DEFAULT,
+    MAX_NAME_BYTES,
+    Entity,
+    Slot,
+    is_legal,
+    parts,
+)
+from reconciler.quota.keys import LONG_MAX, RULES, Key, check_value
+from reconciler.quota.state import NO_LIMITS, Limits, State, replaced, set_values
+
+_SAFE_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./@+=-]*")
+# Printable in YAML 1.1 and 1.2 alike and no line break in either, less quote and backslash.
+_AS_IS: Final = re.compile(
+    r"[\x20\x21\x23-\x5b\x5d-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_SHORT_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\0": "\\0",
+}
+_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Something live that no manifest can carry.
+
+    Attributes:
+        entity: ``(type, name)`` of each slot, name ``None`` for the default.
+        key: Name of the key; "" where the whole entity cannot be carried.
+        value: Its value; ``None`` for a whole entity.
+        why: One sentence.
+    """
+
+    entity: tuple[tuple[str, str | None], ...]
+    key: str
+    value: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A live state as manifests.
+
+    Attributes:
+        text: One YAML document per entity, sorted; "" if nothing can be carried.
+        documents: How many documents there are.
+        left_out: What is not in the text, sorted.
+    """
+
+    text: str
+    documents: int
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the text carries everything."""
+        return not self.left_out
+
+
+def export(
+    state: State,
+    *,
+    cluster: str,
+    namespace: str = DEFAULT_NAMESPACE,
+    progress: Callable[[int, int], None] | None = None,
+) -> Exported:
+    """Everything of a live state that manifests can declare, and a list of the rest.
+
+    Args:
+        state: What a describe answered.
+        cluster: What ``clusterRef`` shall say.
+        namespace: Where the documents shall live.
+        progress: Called with how many of how many entities are done.
+    """
+    written: list[str] = []
+    left_out = [
+        LeftOut(entity=names, key=key, value=value, why="an entity type that manifests do not know")
+        for names, values in state.foreign_entities
+        for key, value in values
+    ]
+    entities = state.entities()
+    for done, subject in enumerate(entities):
+        carried = _carried(subject, state, left_out)
+        if carried != NO_LIMITS:
+            document = f"{namespace}/{document_name(subject)}"
+            one = Declaration(document=document, entity=subject, limits=carried)
+            written.append(document_text(one, cluster=cluster))
+        if progress is not None and done % 1000 == 0:
+            progress(done, len(entities))
+    return Exported(
+        text="".join(written),
+        documents=len(written),
+        left_out=tuple(sorted(left_out, key=lambda one: (str(one.entity), one.key))),
+    )
+
+
+def _carried(subject: Entity, state: State, left_out: list[LeftOut]) -> Limits:
+    """The limits of an entity that a manifest can declare; the others are added to the list."""
+    names = parts(subject)
+    limits = state.limits[subject]
+    left_out.extend(
+        LeftOut(entity=names, key=key, value=value, why="a key that manifests do not know")
+        for key, value in state.foreign_values.get(subject, ())
+    )
+    why = unwritable_entity(subject)
+    for key, value in set_values(limits):
+        reason = why or unwritable_value(subject, key, value)
+        if reason:
+            left_out.append(LeftOut(entity=names, key=key, value=value, why=reason))
+            limits = replaced(limits, key, None)
+    return limits
+
+
+def unwritable_entity(subject: Entity) -> str:
+    """Why no manifest can name this entity, or "" if one can."""
+    if not is_legal(subject):
+        return "not one of the ten forms of entity"
+    for kind, name in parts(subject):
+        if name is None:
+            continue
+        if not name:
+            return f"an empty {kind} name"
+        if _SURROGATE.search(name):
+            return f"a {kind} name that is no Unicode text"
+        if len(name.encode()) > MAX_NAME_BYTES:
+            return f"a {kind} name of more than {MAX_NAME_BYTES} bytes"
+        if kind == "ip" and not canonical_ip(name):
+            return "an ip that is no literal address in canonical spelling"
+    return ""
+
+
+def unwritable_value(subject: Entity, key: Key, value: float) -> str:
+    """Why no manifest can declare this value, or "" if one can."""
+    if RULES[key].on_ip != (subject[2] is not ABSENT):
+        return f"{RULES[key].field} does not belong on this form of entity"
+    try:
+        check_value(key, value)
+    except QuotaValueError as error:
+        return error.message
+    return ""
+
+
+def document_text(one: Declaration, *, cluster: str) -> str:
+    """One document, from its ``---`` on.
+
+    Raises:
+        QuotaValueError: The entity or a value cannot be written.
+    """
+    why = unwritable_entity(one.entity)
+    if why:
+        raise QuotaValueError(f"{one.document}: {why}")
+    namespace, _, name = one.document.rpartition("/")
+    lines = [
+        "---",
+        f"apiVersion: {API_VERSION}",
+        f"kind: {QUOTA}",
+        "metadata:",
+        f"  name: {scalar(name)}",
+    ]
+    if namespace not in {"", DEFAULT_NAMESPACE}:
+        lines.append(f"  namespace: {scalar(namespace)}")
+    lines += ["spec:", f"  clusterRef: {{name: {scalar(cluster)}}}", "  entity:"]
+    lines += [
+        f"    {field}: {_slot(slot)}"
+        for field, slot in zip(("user", "clientId", "ip"), one.entity, strict=True)
+        if slot is not ABSENT
+    ]
+    lines.append("  limits:")
+    lines += [
+        f"    {RULES[key].field}: {number(key, value)}" for key, value in set_values(one.limits)
+    ]
+    if one.deletion_policy is not None:
+        lines.append(f"  deletionPolicy: {one.deletion_policy}")
+    if one.suspended:
+        lines.append("  suspend: true")
+    return "\n".join(lines) + "\n"
+
+
+def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
+    """Many documents, in the order given.
+
+    Raises:
+        QuotaValueError: One of them cannot be written.
+    """
+    return "".join(document_text(one, cluster=cluster) for one in declarations)
+
+
+def _slot(slot: Slot) -> str:
+    return "{default: true}" if slot is DEFAULT else f"{{name: {scalar(str(slot))}}}"
+
+
+def scalar(text: str) -> str:
+    """A string as every YAML reader takes it, on one line, for any place in a document."""
+    if _SAFE_PLAIN.fullmatch(text) and is_text(text):
+        return text
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if _AS_IS.fullmatch(character):
+        return character
+    code = ord(character)
+    short = _SHORT_ESCAPES.get(character)
+    if short is not None:
+        return short
+    return (
+        f"\\x{code:02X}"
+        if code < 0x100
+        else f"\\u{code:04X}"
+        if code < 0x10000
+        else f"\\U{code:08X}"
+    )
+
+
+def number(key: Key, value: float) -> str:
+    """A limit as text: a quantity or whole number for integral keys, else a plain decimal.
+
+    Raises:
+        QuotaValueError: No manifest can hold the value.
+    """
+    value = check_value(key, value)
+    if value == float(LONG_MAX) and RULES[key].whole:
+        return str(LONG_MAX)
+    if value.is_integer():
+        return quantity.spell(int(value)) if RULES[key].is_bytes else str(int(value))
+    return f"{Decimal(repr(value)):f}"
+
+
+# ---- names of documents ---------------------------------------------------------------------
+
+
+_WORDS: Final[Mapping[str, str]] = {"user": "user", "client-id": "client", "ip": "ip"}
+
+
+def document_name(subject: Entity) -> str:
+    """The ``metadata.name`` for an entity: the same every time, and another one for every other entity.
+
+    Slots become ``user.NAME``, ``client.NAME``, ``ip.NAME`` or ``default-user`` and so on. A name that is no
+    DNS label is made one, and a last label then holds 64 bits of a digest of the whole entity. No entity
+    with plain names gives a name of that shape, because its last label would be a slot's.
+    """
+    labels: list[str] = []
+    exact = True
+    for kind, name in parts(subject):
+        if name is None:
+            labels.append(f"default-{_WORDS[kind]}")
+            continue
+        text = name.replace(".", "-") if kind == "ip" else name
+        label = text if _LABEL.fullmatch(text) else _as_label(text)
+        exact = exact and label == text
+        labels += [_WORDS[kind], label]
+    if not exact:
+        canonical = json.dumps(parts(subject), ensure_ascii=True).encode()
+        labels.append("x" + hashlib.sha256(canonical).hexdigest()[:16])
+    return ".".join(labels)
+
+
+def _as_label(text: str) -> str:
+    made = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-")
+    return made or "name"
