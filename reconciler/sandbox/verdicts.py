@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from reconciler.quota.entity import Entity, from_parts, parts
 from reconciler.quota.outcome import Alteration, Applied, Rejected
-from reconciler.quota.state import State
 from reconciler.sandbox.hosts import LOCAL_NAMES
-from reconciler.sandbox.image import Image, Record, names_of
+from reconciler.sandbox.image import EMPTY
 from reconciler.sandbox.profiles import Profile
 from reconciler.sandbox.rules import Failure, alter
 from reconciler.wire.error_codes import error_code
@@ -16,28 +15,26 @@ def validate(
     profile: Profile,
     alterations: Sequence[Alteration],
     *,
-    live: State | None = None,
     resolvable: Collection[str] = LOCAL_NAMES,
 ) -> Mapping[Entity, Applied | Rejected]:
     """What a broker of that line would answer to each entity, as validate-only does.
 
     Every entity is judged as if it stood in a request of its own beside those that stand earlier, so that the
     limit of 10,000 records per request never shows: how a plan is cut into requests is its sender's affair.
+    Nothing that brokers check depends on what the cluster holds.
 
     Args:
         profile: The line whose rules and words count.
         alterations: What would be sent; an entity that stands twice is refused as brokers refuse it.
-        live: What the cluster holds; it matters for nothing that brokers check today.
         resolvable: Host names of ip entities that count as known; nobody is asked.
     """
-    image = _image_of(live or State())
     results: dict[Entity, Applied | Rejected] = {}
     for names, failure in (
         (names, failure)
         for alteration in _by_entity(alterations)
         for names, failure in alter(
             profile,
-            image,
+            EMPTY,
             [(parts(each.entity), each.operations) for each in alteration],
             resolvable=resolvable,
             validate_only=True,
@@ -57,10 +54,3 @@ def _by_entity(alterations: Sequence[Alteration]) -> Collection[Sequence[Alterat
 def _rejected(failure: Failure) -> Rejected:
     code = error_code(failure.code)
     return Rejected(code=code.number, name=code.name, message=failure.message or code.sentence)
-
-
-def _image_of(live: State) -> Image:
-    return Image().applied(
-        Record(names=names_of(parts(subject)), key=key.value, value=value)
-        for subject, key, value in live.pairs()
-    )

@@ -1,0 +1,30 @@
+"""Lines differ, and only as wire allows."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox import NEWEST, PROFILES, profile_named
+
+
+def test_lines_are_in_order_and_the_last_is_the_newest() -> None:
+    assert list(PROFILES) == ["3.4", "3.9", "4.x"]
+    assert profile_named("4.x") is NEWEST
+
+
+def test_no_two_lines_offer_the_same_versions() -> None:
+    for one, other in combinations(PROFILES.values(), 2):
+        assert one.versions != other.versions
+
+
+def test_an_unknown_line_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(ConfigError) as refused:
+        profile_named("5.0")
+    assert refused.value.hint == "choose one of 3.4, 3.9, 4.x"
+
+
+def test_a_line_offers_nothing_that_we_cannot_read() -> None:
+    with pytest.raises(ValueError, match="not on the wire"):
+        replace(NEWEST, versions={48: (0, 2)})

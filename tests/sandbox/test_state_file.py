@@ -1,0 +1,80 @@
+"""The state between runs."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox import state_file
+from reconciler.sandbox.image import EMPTY, Image, Record
+from tests.contract.raw import text_of
+
+NAME = st.one_of(st.none(), st.text())
+IMAGES = st.dictionaries(
+    st.dictionaries(st.sampled_from(["user", "client-id", "x"]), NAME, min_size=1).map(
+        lambda named: tuple(sorted(named.items()))
+    ),
+    st.dictionaries(st.text(), st.floats(), min_size=1),
+)
+
+
+def image_of(values: dict[tuple[tuple[str, str | None], ...], dict[str, float]]) -> Image:
+    return EMPTY.applied(
+        Record(names=names, key=key, value=value)
+        for names, held in values.items()
+        for key, value in held.items()
+    )
+
+
+@given(values=IMAGES)
+def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, values: dict) -> None:
+    path = tmp_path_factory.mktemp("state") / "state.json"
+    state_file.save(path, "id", image_of(values))
+    kept = state_file.load(path)
+    assert kept is not None
+    assert kept[0] == "id"
+    loaded = {names: dict(held) for names, held in kept[1].values.items()}
+    assert text_of(loaded) == text_of(values)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_no_file_is_no_state(tmp_path: Path) -> None:
+    assert state_file.load(tmp_path / "none.json") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": 2, "cluster_id": "a", "entities": []}',
+        '{"format": 1, "cluster_id": "a", "entities": [{"entity": {}, "values": {"k": 1}}]}',
+        '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": 5}, "values": {}}]}',
+        '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": {"k": "1"}}]}',
+        '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": {"k": true}}]}',
+        '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": 5}]}',
+    ],
+)
+def test_another_file_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"state\.json"):
+        state_file.load(path)
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be written"):
+        state_file.save(tmp_path / "no" / "state.json", "id", EMPTY)
+
+
+def test_numbers_beyond_json_are_words(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    values = {(("user", "a"),): {"nan": math.nan, "up": math.inf, "down": -math.inf}}
+    state_file.save(path, "id", image_of(values))
+    text = path.read_text(encoding="utf-8")
+    assert all(f'"{word}"' in text for word in ("NaN", "Infinity", "-Infinity"))
