@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HELP: Final = """Live quotas: everything, or the entities that match.
 
+--format yaml shows them as manifests, with a comment for what no manifest can hold (snapshot is lossless).
 --matching shows every entity that has these parts, whatever else it has; with --exactly, nothing else.
 
 \b
@@ -53,16 +54,18 @@ def describe(
     if output == "table":
         console.fact(_table(console, state))
         return Exit.DONE
-    from reconciler.render.documents import dump
-    from reconciler.render.json_state import state_document
-
-    document = state_document(state, cluster_id=cluster_id, taken_at="")
     if output == "json":
-        console.fact(dump(document))
-    else:
-        from reconciler.manifest.export import yaml_text
+        from reconciler.render.documents import dump
+        from reconciler.render.json_state import state_document
 
-        console.fact(yaml_text(document))
+        console.fact(dump(state_document(state, cluster_id=cluster_id, taken_at="")))
+    else:
+        from reconciler.cli.export import left_out_lines
+        from reconciler.manifest.write import export
+
+        made = export(state, cluster=chosen.name or "live")
+        comments = [f"# in no manifest: {line}" for line in left_out_lines(made.left_out)]
+        console.fact("\n".join([*comments, made.text]) or "# no quotas")
     return Exit.DONE
 
 

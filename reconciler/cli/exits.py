@@ -106,7 +106,8 @@ def _say(console: Console, error: BaseException) -> Exit:
             if context is not None:
                 console.hint(f"{context.command_path} --help shows what it takes, with an example")
         case KeyboardInterrupt() | click.Abort():
-            console.error("interrupted; nothing was under way at the broker")
+            console.error("interrupted")
+            console.hint("kquota plan shows how things stand now")
             code = Exit.INTERRUPTED
         case BaseExceptionGroup():
             code = worst(_say(console, inner) for inner in error.exceptions)

@@ -1,0 +1,203 @@
+"""The options that say what a plan may do, and the ``Orders`` they make together with the trusted configuration."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler import __version__
+from reconciler.cli.options import packed
+from reconciler.cli.values import EntityText
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.where import Target
+    from reconciler.quota.desired import Desired
+    from reconciler.quota.entity import Entity
+    from reconciler.quota.guards import Guards
+    from reconciler.quota.keys import Key
+    from reconciler.quota.policy import Policy
+    from reconciler.quota.report import Origin
+    from reconciler.reconcile import Orders
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+POLICIES: Final = ("Observe", "CreateOnly", "Upsert", "Sync")
+VALIDATIONS: Final = ("auto", "broker", "sandbox", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What was typed about a plan's limits; ``None`` leaves the trusted configuration as it is."""
+
+    policy: str | None
+    confirm_sync: str | None
+    validate: str
+    only: "tuple[Entity, ...]"
+    correct_drift: bool
+    force: bool
+    max_removals: int | None
+    max_removed_percent: float | None
+    max_change_factor: float | None
+    allow_newly_unlimited: bool
+    allow_small_values: bool
+    allow_defaults: bool
+    allow_empty: bool
+
+
+_OPTIONS: Final = (
+    ("policy", click.option("--policy", type=click.Choice(POLICIES),
+        help="A stricter policy than the configured one.")),
+    ("confirm_sync", click.option("--confirm-sync", metavar="CLUSTER_ID",
+        help="Confirm policy Sync for this very cluster.")),
+    ("validate", click.option("--validate", type=click.Choice(VALIDATIONS), default="auto", show_default=True,
+        help="Who says whether the broker would accept it; auto asks the broker only if we have the right.")),
+    ("only", click.option("--only", type=EntityText(), multiple=True, metavar="ENTITY",
+        help="Nothing but this entity; may be given several times.")),
+    ("correct_drift", click.option("--correct-drift", is_flag=True,
+        help="Also write what somebody else changed.")),
+    ("force", click.option("--force", is_flag=True,
+        help="Also remove pairs of ours that somebody else changed.")),
+    ("max_removals", click.option("--max-removals", type=click.IntRange(0), metavar="N",
+        help="Guard: most removals of one plan.")),
+    ("max_removed_percent", click.option("--max-removed-percent", type=click.FloatRange(0, 100), metavar="P",
+        help="Guard: most removals in percent of what is ours.")),
+    ("max_change_factor", click.option("--max-change-factor", type=click.FloatRange(1), metavar="F",
+        help="Guard: largest change of a limit, either way.")),
+    ("allow_newly_unlimited", click.option("--allow-newly-unlimited", is_flag=True,
+        help="Guard: clients may lose their last limit.")),
+    ("allow_small_values", click.option("--allow-small-values", is_flag=True,
+        help="Guard: values that look like a slip of the unit are meant.")),
+    ("allow_defaults", click.option("--allow-defaults", is_flag=True,
+        help="Guard: default entities may change; they reach clients that nobody named.")),
+    ("allow_empty", click.option("--allow-empty", is_flag=True,
+        help="Guard: no document at all is meant, although we own something.")),
+)  # fmt: skip
+
+
+def limit_options(function: F) -> F:
+    """The options of :class:`Limits`, handed over as ``limits``."""
+    decorate: Callable[[F], F] = packed(
+        "limits", Limits, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
+    )
+    return decorate(function)
+
+
+def orders_for(
+    target: "Target",
+    limits: Limits,
+    *,
+    complete: bool,
+    removals_known: bool,
+    origin: "Origin",
+    desired: "Desired | None" = None,
+) -> "Orders":
+    """What this run is told: the trusted configuration, made stricter or opened by what was typed.
+
+    Args:
+        target: The cluster.
+        limits: What was typed.
+        complete: Whether every configured document was read.
+        removals_known: Whether records or a revision tell what we own.
+        origin: Who runs this.
+        desired: Where only some documents were read: nothing but their entities is written.
+
+    Raises:
+        UsageError: ``--policy`` is looser than the configured policy.
+    """
+    from reconciler.quota.policy import DriftMode
+    from reconciler.reconcile import Orders, Validation
+
+    settings = target.settings
+    policy = _policy(target, limits.policy)
+    if settings.suspend:
+        from reconciler.quota.policy import Policy
+
+        policy = Policy.OBSERVE
+    return Orders(
+        rules=settings.rules(
+            policy=policy,
+            drift=DriftMode.CORRECT if limits.correct_drift else None,
+            complete=complete,
+            removals_known=removals_known,
+            force=limits.force,
+        ),
+        guards=_guards(settings.guards, limits),
+        expected_cluster_id=settings.expected_cluster_id or limits.confirm_sync,
+        confirm_sync=limits.confirm_sync,
+        validation=Validation(limits.validate),
+        only=_only(limits.only, None if complete else desired),
+        origin=origin,
+    )
+
+
+def _policy(target: "Target", typed: str | None) -> "Policy":
+    from reconciler.quota.policy import STRICTNESS, Policy
+
+    configured = target.settings.policy
+    if typed is None:
+        return configured
+    chosen = Policy(typed)
+    if target.project is not None and STRICTNESS.index(chosen) > STRICTNESS.index(configured):
+        raise UsageError(
+            f"--policy {chosen} is looser than {configured}, which {target.project.path} says for {target.name}",
+            hint="a command line may only be stricter; change the project file where it is reviewed",
+        )
+    return chosen
+
+
+def _guards(configured: "Guards", limits: Limits) -> "Guards":
+    from reconciler.quota.guards import NewlyUnlimited
+
+    changed: dict[str, Any] = {
+        name: value
+        for name, value in (
+            ("max_removals", limits.max_removals),
+            ("max_removed_percent", limits.max_removed_percent),
+            ("max_change_factor", limits.max_change_factor),
+            ("newly_unlimited", NewlyUnlimited.LIST if limits.allow_newly_unlimited else None),
+            ("allow_small_values", limits.allow_small_values or None),
+            ("protect_defaults", False if limits.allow_defaults else None),
+            ("allow_empty", limits.allow_empty or None),
+        )
+        if value is not None
+    }
+    return replace(configured, **changed)
+
+
+def _only(
+    named: "tuple[Entity, ...]", desired: "Desired | None"
+) -> "Callable[[Entity, Key], bool] | None":
+    """Which pairs may be written: the named entities, and those of the documents that were read."""
+    wanted: frozenset[Entity] | None = frozenset(named) if named else None
+    if desired is not None:
+        declared = frozenset(desired.limits)
+        wanted = declared if wanted is None else wanted & declared
+    if wanted is None:
+        return None
+    allowed = wanted
+    return lambda subject, _: subject in allowed
+
+
+def origin_of(target: "Target") -> "Origin":
+    """Who runs this from which commit; "" where there is no repository."""
+    from reconciler.cli.records import who
+    from reconciler.quota.report import Origin
+
+    return Origin(who=who(), commit=_commit(target), tool_version=__version__)
+
+
+def _commit(target: "Target") -> str:
+    """The commit that the manifests were checked out from; reads no git where there is none."""
+    folder = target.root.absolute()
+    if not any((one / ".git").exists() for one in (folder, *folder.parents)):
+        return ""
+    from reconciler.errors import GitError
+    from reconciler.git.repository import Repository
+
+    try:
+        repository = Repository.around(folder)
+        return repository.commit() if repository.has_commits() else ""
+    except GitError:
+        return ""
