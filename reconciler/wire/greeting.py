@@ -3,6 +3,8 @@
 Only judgements live here, each a function of one answer; ``session`` acts on them.
 """
 
+from typing import Final
+
 from reconciler.errors import AuthenticationError, BrokerError, UnsupportedVersion
 from reconciler.wire import api_versions, sasl_authenticate, sasl_handshake
 from reconciler.wire.apis import API_VERSIONS
@@ -16,6 +18,12 @@ from reconciler.wire.error_codes import (
 from reconciler.wire.sasl import Mechanism, Work
 from reconciler.wire.session_events import State
 from reconciler.wire.versions import retry_after_refusal
+
+LEAST_RENEWAL_SECONDS: Final = 1.0
+"""However short a session is, it is not renewed sooner; franz-go has the same floor."""
+
+LONGEST_LIFETIME_MS: Final = 10 * 365 * 24 * 3600 * 1000
+"""A session that lives longer than ten years is one that does not end."""
 
 
 def lower_version(answer: api_versions.Response, *, asked: int, is_retry: bool) -> int | None:
@@ -69,6 +77,14 @@ def next_token(answer: sasl_authenticate.Response, mechanism: Mechanism) -> byte
         raise AuthenticationError(f"{mechanism.name} failed: {said}{complaint}")
     _raise_for(answer.error_code, answer.error_message)
     return mechanism.receive(answer.token)
+
+
+def renewal(lifetime_ms: int, *, fraction: float, now: float) -> tuple[float | None, float | None]:
+    """When to authenticate again, and when the broker ends the session; None for never (KIP-368)."""
+    if not 0 < lifetime_ms <= LONGEST_LIFETIME_MS:
+        return None, None
+    lifetime = lifetime_ms / 1000
+    return now + max(LEAST_RENEWAL_SECONDS, lifetime * fraction), now + lifetime
 
 
 def hang_up_hint(state: State, *, has_received: bool, expects_sasl: bool) -> str:

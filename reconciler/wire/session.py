@@ -19,15 +19,12 @@ Tokens pass through and are kept nowhere; no ``repr`` and no error shows one.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
-from reconciler.errors import (
-    ClientError,
-    ConnectError,
-    FrameTooLarge,
-    ProtocolError,
-)
+from reconciler.errors import ClientError, ConnectError, FrameTooLarge, ProtocolError
 from reconciler.wire import api_versions, frames, greeting, sasl_authenticate, sasl_handshake
 from reconciler.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
 from reconciler.wire.frame_buffer import FrameBuffer
@@ -56,21 +53,20 @@ FIRST_ASKED: Final = 3
 """Version of ApiVersions asked for first. Every broker with quotas knows it (Kafka 2.4), while a higher one
 costs a round trip on brokers that refuse it and tells us nothing more."""
 
-LEAST_REAUTHENTICATION_SECONDS: Final = 1.0
-LONGEST_LIFETIME_MS: Final = 10 * 365 * 24 * 3600 * 1000
-"""A session that lives longer than ten years is one that does not end."""
-
 _MAX_CORRELATION_ID: Final = 2**31 - 1
+
+_Then: TypeAlias = Callable[[bytes, int, float], list[Event]]
+"""What the session does with an answer to its own request: body, version, instant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slot:
-    """A request on its way; ``is_ours`` marks the session's own."""
+    """A request on its way; ``then`` marks the session's own."""
 
     correlation_id: int
     api: Api
     version: int
-    is_ours: bool = False
+    then: _Then | None = None
 
 
 class Session:
@@ -119,8 +115,8 @@ class Session:
         self._has_received = False
         self._has_replied = False
         self._has_been_refused = False
-        self._mechanism: Mechanism | None = None
-        self._awaits_token = False
+        self._draining_for: Mechanism | None = None
+        self._awaits_token: Mechanism | None = None
         self._fraction = 1.0
         self.state = State.CONNECTING
         self.offered: Offered | None = None
@@ -185,22 +181,27 @@ class Session:
         """
         self._expect(State.HANDSHAKE)
         self.state = State.AUTHENTICATING
-        self._exchange(mechanism, fraction)
+        self._fraction = fraction
+        self._handshake(mechanism)
 
     def reauthenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
         """Holds new requests, waits for the answers under way, then authenticates again."""
         self._expect(State.READY)
         self.state = State.REAUTHENTICATING
-        self._exchange(mechanism, fraction)
+        self._fraction = fraction
+        if self._in_flight:
+            self._draining_for = mechanism
+        else:
+            self._handshake(mechanism)
 
     def resume(self, token: bytes) -> None:
         """Sends the token that ``WorkNeeded`` asked for; too late after the end, and ignored then."""
         if self.is_closed:
             return
-        if not self._awaits_token:
+        mechanism, self._awaits_token = self._awaits_token, None
+        if mechanism is None:
             raise RuntimeError("no token is awaited")
-        self._awaits_token = False
-        self._send_token(token)
+        self._send_token(mechanism, token)
 
     def send(self, api: Api, version: int, body: bytes, *, now: float) -> int:
         """Queues a request; its correlation id comes back in the ``Reply``."""
@@ -219,11 +220,11 @@ class Session:
         unanswered = tuple(
             slot.correlation_id
             for slot in self._in_flight
-            if not slot.is_ours and slot.correlation_id not in self._abandoned
+            if slot.then is None and slot.correlation_id not in self._abandoned
         )
         self._in_flight.clear()
         self._outgoing.clear()
-        self._mechanism = None
+        self._draining_for = self._awaits_token = None
         self.reauthenticate_at = self.expires_at = None
         return Closed(error=error, unanswered=unanswered)
 
@@ -272,14 +273,15 @@ class Session:
         try:
             body, throttle_time_ms = self._open(slot, frame, now)
             _ = self._in_flight.popleft()
-            if slot.is_ours:
-                return self._advance(slot, body, now)
+            if slot.then is not None:
+                return slot.then(body, slot.version, now)
         except ClientError as error:
             error.api = error.api or slot.api.name
             return [self.close(error)]
         self._has_replied = True
-        if self.state is State.REAUTHENTICATING and not self._in_flight:
-            self._handshake()
+        if self._draining_for is not None and not self._in_flight:
+            mechanism, self._draining_for = self._draining_for, None
+            self._handshake(mechanism)
         if slot.correlation_id in self._abandoned:
             self._abandoned.remove(slot.correlation_id)
             return []
@@ -307,20 +309,13 @@ class Session:
 
     def _throttle(self, throttle_time_ms: int, now: float) -> int:
         """Takes note of a throttle time; a negative one counts as none."""
-        self.not_before = max(self.not_before, now + max(0, throttle_time_ms) / 1000)
+        if throttle_time_ms > 0:
+            self.not_before = max(self.not_before, now + throttle_time_ms / 1000)
         return max(0, throttle_time_ms)
 
-    # ---- the way to READY -------------------------------------------------------------------
+    # ---- the way to READY: `then` of the session's own requests --------------------------------
 
-    def _advance(self, slot: _Slot, body: bytes, now: float) -> list[Event]:
-        """What the answer to one of the session's own requests leads to."""
-        if slot.api is API_VERSIONS:
-            return self._negotiate(slot.version, body, now)
-        if slot.api is SASL_HANDSHAKE:
-            return self._begin_exchange(body, slot.version)
-        return self._continue_exchange(body, slot.version, now)
-
-    def _negotiate(self, version: int, body: bytes, now: float) -> list[Event]:
+    def _negotiate(self, body: bytes, version: int, now: float) -> list[Event]:
         answer = api_versions.decode_response(version, body)
         lower = greeting.lower_version(answer, asked=version, is_retry=self._has_been_refused)
         if lower is not None:
@@ -335,43 +330,33 @@ class Session:
             self._become_ready()
         return [Negotiated(offered=self.offered)]
 
-    def _begin_exchange(self, body: bytes, version: int) -> list[Event]:
-        mechanism = self._current_mechanism()
+    def _begin_exchange(
+        self, mechanism: Mechanism, body: bytes, version: int, _now: float
+    ) -> list[Event]:
         greeting.check_handshake(sasl_handshake.decode_response(version, body), mechanism)
-        self._send_token(mechanism.start())
+        self._send_token(mechanism, mechanism.start())
         return []
 
-    def _continue_exchange(self, body: bytes, version: int, now: float) -> list[Event]:
+    def _continue_exchange(
+        self, mechanism: Mechanism, body: bytes, version: int, now: float
+    ) -> list[Event]:
         answer = sasl_authenticate.decode_response(version, body)
-        token = greeting.next_token(answer, self._current_mechanism())
+        token = greeting.next_token(answer, mechanism)
         if isinstance(token, Work):
-            self._awaits_token = True
+            self._awaits_token = mechanism
             return [WorkNeeded(work=token)]
         if token is not None:
-            self._send_token(token)
+            self._send_token(mechanism, token)
             return []
-        self._mechanism = None
-        self._note_lifetime(answer.session_lifetime_ms, now)
+        self.reauthenticate_at, self.expires_at = greeting.renewal(
+            answer.session_lifetime_ms, fraction=self._fraction, now=now
+        )
         self._become_ready()
         return [Authenticated(lifetime_ms=answer.session_lifetime_ms)]
-
-    def _note_lifetime(self, lifetime_ms: int, now: float) -> None:
-        self.reauthenticate_at = self.expires_at = None
-        if 0 < lifetime_ms <= LONGEST_LIFETIME_MS:
-            lifetime = lifetime_ms / 1000
-            self.expires_at = now + lifetime
-            self.reauthenticate_at = now + max(
-                LEAST_REAUTHENTICATION_SECONDS, lifetime * self._fraction
-            )
 
     def _become_ready(self) -> None:
         self.state = State.READY
         self._buffer.limit = self._limit
-
-    def _current_mechanism(self) -> Mechanism:
-        if self._mechanism is None:
-            raise RuntimeError("no exchange is under way")
-        return self._mechanism
 
     # ---- sending ----------------------------------------------------------------------------
 
@@ -383,34 +368,30 @@ class Session:
 
     def _ask_versions(self, version: int) -> None:
         body = api_versions.encode_request(version, self._request)
-        _ = self._send(API_VERSIONS, version, body, is_ours=True)
+        _ = self._send(API_VERSIONS, version, body, then=self._negotiate)
 
-    def _exchange(self, mechanism: Mechanism, fraction: float) -> None:
-        self._mechanism = mechanism
-        self._fraction = fraction
-        if not self._in_flight:
-            self._handshake()
-
-    def _handshake(self) -> None:
+    def _handshake(self, mechanism: Mechanism) -> None:
         version = self.version(SASL_HANDSHAKE)
-        request = sasl_handshake.Request(mechanism=self._current_mechanism().name)
-        body = sasl_handshake.encode_request(version, request)
-        _ = self._send(SASL_HANDSHAKE, version, body, is_ours=True)
+        body = sasl_handshake.encode_request(
+            version, sasl_handshake.Request(mechanism=mechanism.name)
+        )
+        then = partial(self._begin_exchange, mechanism)
+        _ = self._send(SASL_HANDSHAKE, version, body, then=then)
 
-    def _send_token(self, token: bytes) -> None:
+    def _send_token(self, mechanism: Mechanism, token: bytes) -> None:
         version = self.version(SASL_AUTHENTICATE)
-        request = sasl_authenticate.Request(token=token)
-        body = sasl_authenticate.encode_request(version, request)
-        _ = self._send(SASL_AUTHENTICATE, version, body, is_ours=True)
+        body = sasl_authenticate.encode_request(version, sasl_authenticate.Request(token=token))
+        then = partial(self._continue_exchange, mechanism)
+        _ = self._send(SASL_AUTHENTICATE, version, body, then=then)
 
-    def _send(self, api: Api, version: int, body: bytes, *, is_ours: bool = False) -> int:
+    def _send(self, api: Api, version: int, body: bytes, *, then: _Then | None = None) -> int:
         correlation_id = self._next_correlation_id
         frame = frames.encode_request(
             api, version, correlation_id=correlation_id, client_id=self._client_id, body=body
         )
         self._next_correlation_id = (correlation_id + 1) & _MAX_CORRELATION_ID
         self._in_flight.append(
-            _Slot(correlation_id=correlation_id, api=api, version=version, is_ours=is_ours)
+            _Slot(correlation_id=correlation_id, api=api, version=version, then=then)
         )
         self._outgoing.append(frame)
         return correlation_id

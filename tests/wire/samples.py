@@ -45,7 +45,7 @@ def values(draw: st.DrawFn) -> tuple[Value, ...]:
 @st.composite
 def answers(draw: st.DrawFn, most: int = 8) -> list[tuple[tuple[Part, ...], tuple[Value, ...]]]:
     """Entries of different entities; value sections and key orders repeat now and then."""
-    entities = draw(st.lists(parts(), max_size=most, unique_by=lambda entity: frozenset(entity)))
+    entities = draw(st.lists(parts(), max_size=most, unique_by=frozenset))
     sections = draw(st.lists(values(), min_size=1, max_size=3))
     order = draw(st.sampled_from([LAYOUT.columns[:3], LAYOUT.columns[1::-1]]))
     steady = st.tuples(*(st.tuples(st.just(key), numbers) for key in order))

@@ -57,7 +57,8 @@ def test_an_answer_reads_back_with_components_sorted(
     altered = alter_client_quotas.decode_response(version, body)
     assert altered.throttle_time_ms == throttle
     assert altered.results == tuple(
-        (tuple(sorted(parts, key=lambda part: part[0])), code, message) for parts, code, message in results
+        (tuple(sorted(parts, key=lambda part: part[0])), code, message)
+        for parts, code, message in results
     )
 
 

@@ -1,0 +1,50 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import AuthenticationError, EncodeError
+from reconciler.wire.sasl.plain import Plain, read_plain
+
+names = st.text(min_size=1, max_size=20).filter(lambda text: "\x00" not in text)
+
+
+@given(names, names)
+def test_a_server_reads_what_a_client_writes(user: str, password: str) -> None:
+    client = Plain(user=user, password=password)
+    assert read_plain(client.start()) == (user, password)
+    assert client.receive(b"") is None
+    assert repr(client) == "Plain(...)"
+
+
+@pytest.mark.parametrize(
+    ("user", "password"), [("", "p"), ("u", ""), ("u\x00", "p"), ("u", "\x00")]
+)
+def test_what_plain_cannot_carry_is_refused(user: str, password: str) -> None:
+    with pytest.raises(EncodeError):
+        Plain(user=user, password=password)
+
+
+def test_a_challenge_is_not_part_of_plain() -> None:
+    with pytest.raises(AuthenticationError):
+        Plain(user="u", password="p").receive(b"x")  # noqa: S106
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        (b"", "expected 3 tokens, got 1"),
+        (b"u\x00p", "got 2"),
+        (b"\x00u\x00p\x00", "got 4"),
+        (b"\x00\x00p", "username not specified"),
+        (b"\x00u\x00", "password not specified"),
+        (b"other\x00u\x00p", "different from username"),
+        (b"\x00\xff\x00p", "not UTF-8"),
+    ],
+)
+def test_a_malformed_token_is_refused_in_kafkas_words(token: bytes, words: str) -> None:
+    with pytest.raises(AuthenticationError, match=words):
+        read_plain(token)
+
+
+def test_acting_as_oneself_is_allowed() -> None:
+    assert read_plain(b"u\x00u\x00p") == ("u", "p")

@@ -1,0 +1,225 @@
+"""Bad input, row by row: what a hostile or broken peer may send, and that it is refused at once and in words.
+
+Peers accept some of these, crash on others, or take quadratic time. A wrong reading of a describe answer makes a
+wrong plan, so here nothing is guessed.
+"""
+
+import contextlib
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from reconciler.errors import DecodeError, FrameTooLarge, KquotaError, ProtocolError
+from reconciler.wire import alter_client_quotas, describe_client_quotas, frames
+from reconciler.wire.describe_client_quotas import Described
+from reconciler.wire.frame_buffer import FrameBuffer
+from reconciler.wire.primitives import encode_varint
+from tests.wire.samples import LAYOUT
+
+HEAD = b"\x00\x00\x00\x00\x00\x00"  # no throttle, no error
+V0, V1 = HEAD + b"\xff\xff", HEAD + b"\x00"  # and no message
+
+USER0 = b"\x00\x04user\x00\x01u"
+USER1 = b"\x05user\x02u\x00"
+RATE0 = b"\x00\x12producer_byte_rate" + bytes(8)
+RATE1 = b"\x13producer_byte_rate" + bytes(8) + b"\x00"
+ENTRY0 = b"\x00\x00\x00\x01" + USER0 + b"\x00\x00\x00\x01" + RATE0
+ENTRY1 = b"\x02" + USER1 + b"\x02" + RATE1 + b"\x00"
+
+
+def v0(entries: bytes) -> Callable[[], Described]:
+    return lambda: describe_client_quotas.decode_response(0, V0 + entries, LAYOUT)
+
+
+def v1(entries: bytes) -> Callable[[], Described]:
+    return lambda: describe_client_quotas.decode_response(1, V1 + entries, LAYOUT)
+
+
+def size(octets: str) -> Callable[[], int]:
+    return lambda: frames.frame_size(bytes.fromhex(octets))
+
+
+REFUSED: list[tuple[str, Callable[[], object], type[KquotaError], str]] = [
+    ("frame size negative", size("ffffffff"), ProtocolError, "a frame of -1 bytes"),
+    ("frame size over the limit", size("7fffffff"), FrameTooLarge, "limit is 104857600"),
+    ("frame size 0", size("00000000"), ProtocolError, "a frame of 0 bytes"),
+    ("frame size 3", size("00000003"), ProtocolError, "a frame of 3 bytes"),
+    ("body cut in an entry", v1(b"\x02" + ENTRY1[:20]), DecodeError, "left|ends|fit"),
+    ("body cut before the tags", v1(b"\x02" + ENTRY1), DecodeError, "ends inside a varint"),
+    ("body cut, v0", v0(b"\x00\x00\x00\x01" + ENTRY0[:20]), DecodeError, "left|fit"),
+    ("2^31-1 entries, no bytes, v0", v0(b"\x7f\xff\xff\xff"), DecodeError, "cannot fit"),
+    ("2^31-2 entries, no bytes", v1(b"\xff\xff\xff\xff\x07"), DecodeError, "cannot fit"),
+    ("2^32-1 entries", v1(b"\xff\xff\xff\xff\x0f"), DecodeError, r"above 2\^31"),
+    ("2^35 entries", v1(b"\xff\xff\xff\xff\xff\x01"), DecodeError, "five bytes"),
+    ("array length -2, v0", v0(b"\xff\xff\xff\xfe"), DecodeError, "the length -2"),
+    (
+        "string length -2, v0",
+        v0(b"\x00\x00\x00\x01\x00\x00\x00\x01\xff\xfe" + bytes(20)),
+        DecodeError,
+        "the length -2",
+    ),
+    ("varint of six bytes", v1(b"\x80\x80\x80\x80\x80\x01"), DecodeError, "five bytes"),
+    ("null type", v1(b"\x02\x02\x00" + bytes(20)), DecodeError, "null where"),
+    (
+        "null key",
+        v1(b"\x02\x02" + USER1 + b"\x02\x00" + bytes(20)),
+        DecodeError,
+        "null where",
+    ),
+    ("null entity", v1(b"\x02\x00\x01\x00\x00"), DecodeError, "an array is null"),
+    ("null values", v1(b"\x02\x02" + USER1 + b"\x00\x00\x00"), DecodeError, "an array is null"),
+    (
+        "null entity, v0",
+        v0(b"\x00\x00\x00\x01\xff\xff\xff\xff\x00\x00\x00\x00"),
+        DecodeError,
+        "an array is null",
+    ),
+    (
+        "bad UTF-8",
+        v1(b"\x02" + ENTRY1.replace(b"\x02u\x00", b"\x02\xff\x00") + b"\x00"),
+        DecodeError,
+        "not UTF-8",
+    ),
+    (
+        "tag size past the end",
+        v1(b"\x02" + ENTRY1[:-1] + b"\x01\x07\x7f\x00"),
+        DecodeError,
+        "cut off",
+    ),
+    ("one byte left over", v1(b"\x02" + ENTRY1 + b"\x00\x00"), DecodeError, "1 bytes are left"),
+    ("one byte left over, v0", v0(b"\x00\x00\x00\x01" + ENTRY0 + b"\x00"), DecodeError, "left"),
+    ("the same entity twice", v1(b"\x03" + ENTRY1 * 2 + b"\x00"), DecodeError, "occurs twice"),
+    (
+        "the same type twice",
+        v1(b"\x02\x03" + USER1 * 2 + b"\x02" + RATE1 + b"\x00\x00"),
+        DecodeError,
+        "the same type twice",
+    ),
+    (
+        "the same key twice",
+        v1(b"\x02\x02" + USER1 + b"\x03" + RATE1 * 2 + b"\x00\x00"),
+        DecodeError,
+        "the same key twice",
+    ),
+    ("no component", v1(b"\x02\x01\x02" + RATE1 + b"\x00\x00"), DecodeError, "no component"),
+    ("no entries and no error", v1(b"\x00\x00"), DecodeError, "has no entries"),
+    ("no entries and no error, v0", v0(b"\xff\xff\xff\xff"), DecodeError, "has no entries"),
+    (
+        "alter results, hostile count",
+        lambda: alter_client_quotas.decode_response(1, bytes(4) + b"\xff\xff\xff\xff\x07"),
+        DecodeError,
+        "cannot fit",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_it_is_refused_in_words(
+    action: Callable[[], object], error: type[KquotaError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        action()
+
+
+def test_the_samples_themselves_are_sound() -> None:
+    expected = {("u", False, False): (0.0, None, None, None, None)}
+    assert v1(b"\x02" + ENTRY1 + b"\x00")().entries == expected
+    assert v0(b"\x00\x00\x00\x01" + ENTRY0)().entries == expected
+
+
+def test_an_over_long_varint_is_accepted_as_java_does() -> None:
+    assert len(v1(b"\x82\x80\x00" + ENTRY1 + b"\x00")().entries) == 1
+
+
+def test_an_unknown_tag_is_passed_over_everywhere() -> None:
+    tag = b"\x01\x63\x02zz"
+    user, rate = b"\x05user\x02u" + tag, RATE1[:-1] + tag
+    body = b"\x02\x02" + user + b"\x02" + rate + tag + tag
+    assert list(v1(body)().entries) == [("u", False, False)]
+
+
+def test_an_unknown_error_code_keeps_its_number() -> None:
+    body = b"\x00\x00\x00\x00\x7f\xff\x00\x00\x00"
+    assert describe_client_quotas.decode_response(1, body, LAYOUT).error_code == 32767
+
+
+@pytest.mark.parametrize("bits", ["7ff8000000000000", "7ff0000000000000", "fff0000000000000"])
+def test_nan_and_infinities_are_decoded_as_they_are(bits: str) -> None:
+    entry = ENTRY1.replace(b"rate" + bytes(8), b"rate" + bytes.fromhex(bits))
+    (row,) = v1(b"\x02" + entry + b"\x00")().entries.values()
+    assert repr(row[0]) in ("nan", "inf", "-inf")
+
+
+def tagged(entries: int, tags: int) -> bytes:
+    """Entries with many unknown tags each, which one peer reads in quadratic time."""
+    tag = b"\x63\x00" * tags
+    found = b"".join(
+        b"\x02\x05user\x07%06d\x00" % number + b"\x02" + RATE1 + encode_varint(tags) + tag
+        for number in range(entries)
+    )
+    return V1 + encode_varint(entries + 1) + found + b"\x00"
+
+
+def seconds(body: bytes) -> float:
+    begin = time.process_time()
+    describe_client_quotas.decode_response(1, body, LAYOUT)
+    return time.process_time() - begin
+
+
+def test_unknown_tags_cost_linear_time() -> None:
+    small, large = tagged(500, 20), tagged(4000, 20)
+    cost = min(seconds(small) for _ in range(3)), min(seconds(large) for _ in range(3))
+    assert cost[1] < cost[0] * 8 * 3
+
+
+HOSTILE: list[tuple[str, bytes]] = [
+    ("noise", bytes(range(256)) * 400),
+    ("zeros", V1 + b"\xff\xff\x05" + bytes(100_000)),
+    ("many empty values", V1 + b"\x02\x02" + USER1 + b"\xff\xff\x05" + bytes(200_000)),
+    ("many empty parts", V1 + b"\x02\xff\xff\x01" + b"\x01\x01\x00" * 40_000),
+    (
+        "many values",
+        V1 + b"\x02\x02" + USER1 + encode_varint(20_001) + RATE1 * 20_000 + b"\x00\x00",
+    ),
+    ("many tags", tagged(1000, 100)),
+    ("usual", tagged(5000, 0)),
+    ("huge counts", V1 + b"\xff\xff\xff\xff\x07" + b"\xff" * 100_000),
+    ("long varints", V1 + b"\x02\x02" + b"\xff" * 100_000),
+]
+
+
+@pytest.mark.parametrize(("what", "body"), HOSTILE, ids=[what for what, _ in HOSTILE])
+def test_a_body_of_n_bytes_allocates_no_more_than_a_multiple_of_n(what: str, body: bytes) -> None:
+    assert len(body) > 50_000, what
+    tracemalloc.start()
+    try:
+        for decode in (
+            lambda: describe_client_quotas.decode_response(0, body, LAYOUT),
+            lambda: describe_client_quotas.decode_response(1, body, LAYOUT),
+            lambda: alter_client_quotas.decode_response(1, body),
+            lambda: alter_client_quotas.decode_request(1, body),
+        ):
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            with contextlib.suppress(DecodeError):
+                decode()
+            peak = tracemalloc.get_traced_memory()[1] - before
+            assert peak < 60 * len(body)
+    finally:
+        tracemalloc.stop()
+
+
+def test_nothing_is_allocated_for_a_frame_that_is_too_large() -> None:
+    tracemalloc.start()
+    try:
+        buffer = FrameBuffer(limit=1000)
+        before = tracemalloc.get_traced_memory()[0]
+        assert buffer.feed(b"\x7f\xff\xff\xff") == []
+        assert tracemalloc.get_traced_memory()[1] - before < 100_000
+    finally:
+        tracemalloc.stop()
+    assert isinstance(buffer.failure, FrameTooLarge)

@@ -1,0 +1,634 @@
+"""The connection's state machine, driven by byte strings and numbers for time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import (
+    AuthenticationError,
+    BrokerError,
+    ClientError,
+    ConnectError,
+    DecodeError,
+    FrameTooLarge,
+    ProtocolError,
+    UnsupportedVersion,
+)
+from reconciler.wire import (
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    frames,
+    sasl_authenticate,
+    sasl_handshake,
+)
+from reconciler.wire.apis import (
+    API_VERSIONS,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
+from reconciler.wire.sasl import Work
+from reconciler.wire.sasl.oauthbearer import OAuthBearer
+from reconciler.wire.sasl.plain import Plain
+from reconciler.wire.sasl.scram import SHA_256, ScramClient, ScramServer, make_credential
+from reconciler.wire.session import FIRST_ASKED, MAX_IN_FLIGHT, STRANGER_LIMIT, Session
+from reconciler.wire.session_events import (
+    Authenticated,
+    Closed,
+    Event,
+    Negotiated,
+    Reply,
+    State,
+    WorkNeeded,
+)
+from tests.wire import broker
+
+PASSWORD = "correct horse"  # noqa: S105
+PLAIN = Plain(user="alice", password=PASSWORD)
+
+
+def cluster_answer(correlation_id: int, throttle_time_ms: int = 0) -> bytes:
+    body = describe_cluster.encode_response(
+        2, describe_cluster.Response(cluster_id="c", throttle_time_ms=throttle_time_ms)
+    )
+    return frames.encode_response(DESCRIBE_CLUSTER, 2, correlation_id=correlation_id, body=body)
+
+
+def ask(session: Session, now: float = 0.0) -> int:
+    version = session.version(DESCRIBE_CLUSTER)
+    body = describe_cluster.encode_request(version, describe_cluster.Request())
+    return session.send(DESCRIBE_CLUSTER, version, body, now=now)
+
+
+def only(events: list[Event]) -> Event:
+    (event,) = events
+    return event
+
+
+def closed(events: list[Event]) -> Closed:
+    event = only(events)
+    assert isinstance(event, Closed)
+    return event
+
+
+def authenticating(mechanism: object = PLAIN, *, fraction: float = 0.9) -> tuple[Session, int]:
+    """A session whose handshake is sent, and its correlation id."""
+    session = broker.new_session(uses_sasl=True)
+    session.start()
+    ((_, version, correlation_id, _),) = broker.sent(session)
+    session.feed(broker.versions_answer(version, correlation_id), now=0.0)
+    session.authenticate(mechanism, fraction=fraction)
+    ((api, version, correlation_id, body),) = broker.sent(session)
+    assert (api, version) == (SASL_HANDSHAKE, 1)
+    assert sasl_handshake.decode_request(1, body).mechanism == mechanism.name
+    return session, correlation_id
+
+
+def token_of(session: Session) -> tuple[int, bytes]:
+    """Correlation id and token of the one SaslAuthenticate that the session sends."""
+    ((api, version, correlation_id, body),) = broker.sent(session)
+    assert api is SASL_AUTHENTICATE
+    return correlation_id, sasl_authenticate.decode_request(version, body).token
+
+
+def authenticated(lifetime_ms: int, *, fraction: float = 0.9, now: float = 100.0) -> Session:
+    session, correlation_id = authenticating(fraction=fraction)
+    session.feed(broker.handshake_answer(correlation_id), now=now)
+    correlation_id, _ = token_of(session)
+    answer = sasl_authenticate.Response(session_lifetime_ms=lifetime_ms)
+    event = only(session.feed(broker.token_answer(correlation_id, answer), now=now))
+    assert event == Authenticated(lifetime_ms=lifetime_ms)
+    return session
+
+
+# ---- negotiation ----------------------------------------------------------------------------
+
+
+def test_a_session_asks_first_what_the_broker_offers() -> None:
+    session = broker.new_session()
+    assert session.state is State.CONNECTING
+    session.start()
+    ((api, version, _, body),) = broker.sent(session)
+    assert (api, version) == (API_VERSIONS, FIRST_ASKED)
+    request = api_versions.decode_request(version, body)
+    assert (request.software_name, request.software_version) == ("kquota", "1.0")
+    assert session.state is State.API_VERSIONS
+    assert session.bytes_to_send() == b""
+
+
+def test_without_sasl_a_session_is_ready_after_negotiation() -> None:
+    session = broker.new_session()
+    session.start()
+    assert not session.can_send(0.0)
+    event = only(session.feed(broker.versions_answer(3, 0), now=0.0))
+    assert event == Negotiated(offered=session.offered)
+    assert session.state is State.READY
+    assert session.version(DESCRIBE_CLIENT_QUOTAS) == 1
+    assert session.can_send(0.0)
+
+
+def test_a_refused_version_is_asked_again_as_the_broker_says() -> None:
+    session = broker.new_session()
+    session.start()
+    refusal = api_versions.Response(
+        error_code=35, apis=(api_versions.ApiRange(api_key=18, lowest=0, highest=2),)
+    )
+    assert session.feed(broker.versions_answer(3, 0, refusal), now=0.0) == []
+    (_, (api, version, correlation_id, body)) = broker.sent(session)
+    assert (api, version, body) == (API_VERSIONS, 2, b"")
+    session.feed(broker.versions_answer(2, correlation_id), now=0.0)
+    assert session.state is State.READY
+
+
+@pytest.mark.parametrize("highest", [3, 2])
+def test_a_second_refusal_is_final(highest: int) -> None:
+    session = broker.new_session()
+    session.start()
+    refusal = api_versions.Response(
+        error_code=35, apis=(api_versions.ApiRange(api_key=18, lowest=0, highest=highest),)
+    )
+    events = session.feed(broker.versions_answer(3, 0, refusal), now=0.0)
+    events = events or session.feed(broker.versions_answer(2, 1, refusal), now=0.0)
+    assert isinstance(closed(events).error, UnsupportedVersion)
+
+
+def test_another_error_in_the_negotiation_is_the_brokers() -> None:
+    session = broker.new_session()
+    session.start()
+    answer = api_versions.Response(error_code=129, apis=())
+    error = closed(session.feed(broker.versions_answer(3, 0, answer), now=0.0)).error
+    assert isinstance(error, BrokerError)
+    assert (error.code, error.api) == (129, "ApiVersions")
+    assert "REBOOTSTRAP_REQUIRED (129)" in error.message
+
+
+def test_an_unreadable_negotiation_ends_the_session() -> None:
+    session = broker.new_session()
+    session.start()
+    frame = frames.encode_response(API_VERSIONS, 3, correlation_id=0, body=b"\x00\x00\x07")
+    event = closed(session.feed(frame, now=0.0))
+    assert isinstance(event.error, DecodeError)
+    assert event.error.api == "ApiVersions"
+    assert event.unanswered == ()
+
+
+def test_versions_are_not_known_before_the_broker_told() -> None:
+    with pytest.raises(RuntimeError, match="not said yet"):
+        broker.new_session().version(METADATA)
+
+
+def test_an_old_broker_is_told_by_kafkas_release() -> None:
+    session = broker.new_session()
+    session.start()
+    old = api_versions.Response(
+        error_code=0, apis=(api_versions.ApiRange(api_key=3, lowest=0, highest=8),)
+    )
+    session.feed(broker.versions_answer(3, 0, old), now=0.0)
+    with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.6"):
+        session.version(DESCRIBE_CLIENT_QUOTAS)
+
+
+# ---- requests and replies -------------------------------------------------------------------
+
+
+def test_replies_come_in_the_order_of_requests() -> None:
+    session = broker.ready()
+    ids = [ask(session) for _ in range(3)]
+    assert [correlation_id for _, _, correlation_id, _ in broker.sent(session)] == ids
+    stream = b"".join(cluster_answer(correlation_id) for correlation_id in ids)
+    events = session.feed(stream, now=0.0)
+    assert [event.correlation_id for event in events if isinstance(event, Reply)] == ids
+    for event in events:
+        assert isinstance(event, Reply)
+        assert describe_cluster.decode_response(event.version, event.body).cluster_id == "c"
+    assert session.in_flight == 0
+
+
+def test_no_more_than_five_requests_are_on_their_way() -> None:
+    session = broker.ready()
+    for _ in range(MAX_IN_FLIGHT):
+        ask(session)
+    assert not session.can_send(0.0)
+    with pytest.raises(RuntimeError, match="takes no request now"):
+        ask(session)
+    assert repr(session) == "Session(ready, 5 in flight)"
+
+
+def test_an_abandoned_answer_is_dropped_in_its_turn() -> None:
+    session = broker.ready()
+    first, second = ask(session), ask(session)
+    session.abandon(first)
+    session.abandon(12345)
+    assert session.in_flight == 2
+    events = session.feed(cluster_answer(first) + cluster_answer(second), now=0.0)
+    reply = only(events)
+    assert isinstance(reply, Reply)
+    assert reply.correlation_id == second
+    session.abandon(first)
+    assert session.end_of_stream().unanswered == ()
+
+
+def test_a_wrong_correlation_id_ends_the_session_and_all_requests() -> None:
+    session = broker.ready()
+    first, second, third = ask(session), ask(session), ask(session)
+    session.abandon(second)
+    event = closed(session.feed(cluster_answer(third), now=0.0))
+    assert isinstance(event.error, ProtocolError)
+    assert event.unanswered == (first, third)
+    assert session.state is State.CLOSED
+    assert session.is_closed
+
+
+def test_an_answer_that_nobody_asked_for_ends_the_session() -> None:
+    session = broker.ready()
+    event = closed(session.feed(cluster_answer(9), now=0.0))
+    assert "nobody asked" in event.error.message
+
+
+def test_replies_before_a_fault_are_given_out_and_nothing_after_it() -> None:
+    session = broker.ready()
+    first, second = ask(session), ask(session)
+    stream = cluster_answer(first) + b"\xff\xff\xff\xff" + cluster_answer(second)
+    reply, end = session.feed(stream, now=0.0)
+    assert isinstance(reply, Reply)
+    assert isinstance(end, Closed)
+    assert (reply.correlation_id, end.unanswered) == (first, (second,))
+    assert session.feed(cluster_answer(second), now=0.0) == []
+    assert session.buffer_updated(4, now=0.0) == []
+
+
+def test_frames_after_a_fault_in_the_same_piece_are_not_looked_at() -> None:
+    session = broker.ready()
+    first, second = ask(session), ask(session)
+    assert len(session.feed(cluster_answer(99) + cluster_answer(second), now=0.0)) == 1
+    assert first != second
+
+
+@pytest.mark.parametrize("body", [b"", b"\x00\x00"])
+def test_an_answer_without_room_for_its_throttle_time_is_refused(body: bytes) -> None:
+    session = broker.ready()
+    correlation_id = ask(session)
+    frame = frames.encode_response(DESCRIBE_CLUSTER, 2, correlation_id=correlation_id, body=body)
+    event = closed(session.feed(frame, now=0.0))
+    assert isinstance(event.error, DecodeError)
+    assert (event.error.api, event.unanswered) == ("DescribeCluster", (correlation_id,))
+
+
+def test_an_answer_without_a_leading_throttle_time_is_given_as_it_is() -> None:
+    session = broker.ready()
+    correlation_id = session.send(API_VERSIONS, 0, b"", now=0.0)
+    body = api_versions.encode_response(0, broker.EVERYTHING)
+    frame = frames.encode_response(API_VERSIONS, 0, correlation_id=correlation_id, body=body)
+    reply = only(session.feed(frame, now=0.0))
+    assert isinstance(reply, Reply)
+    assert (reply.body, reply.throttle_time_ms) == (body, 0)
+
+
+@pytest.mark.parametrize("piece", [0, 1, 2, 3, 7, 70_000])
+def test_however_the_stream_is_cut_the_events_are_the_same(piece: int) -> None:
+    session = broker.ready()
+    first = ask(session)
+    entries = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(3000)]
+    second = session.send(DESCRIBE_CLIENT_QUOTAS, 1, b"", now=0.0)
+    third = ask(session)
+    body = describe_client_quotas.encode_response(1, entries=entries)
+    large = frames.encode_response(DESCRIBE_CLIENT_QUOTAS, 1, correlation_id=second, body=body)
+    assert len(large) > 65536
+    stream = cluster_answer(first) + large + cluster_answer(third)
+    events = broker.feed(session, stream, piece=piece)
+    assert [event.correlation_id for event in events if isinstance(event, Reply)] == [
+        first,
+        second,
+        third,
+    ]
+    assert isinstance(events[1], Reply)
+    assert events[1].body == body
+    assert repr(events[1]) == f"Reply(DescribeClientQuotas v1, {len(body)} bytes)"
+
+
+@given(st.binary(max_size=200), st.integers(1, 50))
+def test_noise_never_raises(noise: bytes, piece: int) -> None:
+    session = broker.ready()
+    ask(session)
+    events = broker.feed(session, noise, piece=piece)
+    assert all(isinstance(event, Reply | Closed) for event in events)
+
+
+# ---- throttling -----------------------------------------------------------------------------
+
+
+def test_a_throttled_connection_sends_nothing_until_the_instant_has_come() -> None:
+    session = broker.ready()
+    reply = only(session.feed(cluster_answer(ask(session), 1500), now=10.0))
+    assert isinstance(reply, Reply)
+    assert reply.throttle_time_ms == 1500
+    assert session.not_before == 11.5
+    assert [session.can_send(now) for now in (10.0, 11.4, 11.5)] == [False, False, True]
+    with pytest.raises(RuntimeError):
+        ask(session, now=11.0)
+
+
+def test_a_negative_throttle_time_counts_as_none() -> None:
+    session = broker.ready()
+    reply = only(session.feed(cluster_answer(ask(session), -5), now=10.0))
+    assert isinstance(reply, Reply)
+    assert reply.throttle_time_ms == 0
+    assert session.can_send(10.0)
+
+
+def test_a_later_answer_does_not_shorten_the_wait_and_an_abandoned_one_counts() -> None:
+    session = broker.ready()
+    first, second = ask(session), ask(session)
+    session.abandon(first)
+    session.feed(cluster_answer(first, 5000), now=10.0)
+    session.feed(cluster_answer(second, 1), now=11.0)
+    assert session.not_before == 15.0
+
+
+def test_the_negotiation_itself_may_be_throttled() -> None:
+    session = broker.new_session()
+    session.start()
+    answer = api_versions.Response(error_code=0, apis=broker.EVERYTHING.apis, throttle_time_ms=2000)
+    session.feed(broker.versions_answer(3, 0, answer), now=1.0)
+    assert not session.can_send(2.0)
+    assert session.can_send(3.0)
+
+
+# ---- authentication -------------------------------------------------------------------------
+
+
+def test_plain_goes_handshake_token_ready() -> None:
+    session, correlation_id = authenticating()
+    assert session.state is State.AUTHENTICATING
+    assert session.feed(broker.handshake_answer(correlation_id), now=0.0) == []
+    correlation_id, token = token_of(session)
+    assert token == f"\x00alice\x00{PASSWORD}".encode()
+    answer = sasl_authenticate.Response()
+    event = only(session.feed(broker.token_answer(correlation_id, answer), now=0.0))
+    assert event == Authenticated(lifetime_ms=0)
+    assert session.state is State.READY
+    assert session.reauthenticate_at is None
+    assert session.can_send(0.0)
+
+
+def test_scram_hands_its_work_out_and_takes_the_result_back() -> None:
+    credential = make_credential(SHA_256, password=PASSWORD, salt=b"salt", iterations=4096)
+    server = ScramServer(SHA_256, lookup={"alice": credential}.get, nonce="server")
+    client = ScramClient(SHA_256, user="alice", password=PASSWORD, nonce="client")
+    session, correlation_id = authenticating(client)
+    session.feed(broker.handshake_answer(correlation_id), now=0.0)
+    correlation_id, token = token_of(session)
+    first = sasl_authenticate.Response(token=server.receive(token))
+    event = only(session.feed(broker.token_answer(correlation_id, first), now=0.0))
+    assert isinstance(event, WorkNeeded)
+    assert isinstance(event.work, Work)
+    assert session.bytes_to_send() == b""
+    session.resume(event.work.run())
+    correlation_id, token = token_of(session)
+    final = sasl_authenticate.Response(token=server.receive(token))
+    assert session.feed(broker.token_answer(correlation_id, final), now=0.0) == [
+        Authenticated(lifetime_ms=0)
+    ]
+    with pytest.raises(RuntimeError, match="no token is awaited"):
+        session.resume(b"again")
+
+
+def test_a_token_that_comes_after_the_end_is_ignored() -> None:
+    session, _ = authenticating()
+    session.end_of_stream()
+    session.resume(b"late")
+    assert session.bytes_to_send() == b""
+
+
+def test_a_refused_bearer_token_is_acknowledged_and_its_reason_told() -> None:
+    session, correlation_id = authenticating(OAuthBearer(token="abc"))  # noqa: S106
+    session.feed(broker.handshake_answer(correlation_id), now=0.0)
+    correlation_id, token = token_of(session)
+    assert token == b"n,,\x01auth=Bearer abc\x01\x01"
+    challenge = sasl_authenticate.Response(token=b'{"status":"invalid_token"}')
+    assert session.feed(broker.token_answer(correlation_id, challenge), now=0.0) == []
+    correlation_id, token = token_of(session)
+    assert token == b"\x01"
+    refusal = sasl_authenticate.Response(error_code=58, error_message="no")
+    error = closed(session.feed(broker.token_answer(correlation_id, refusal), now=0.0)).error
+    assert isinstance(error, AuthenticationError)
+    assert error.message == "OAUTHBEARER failed: no (invalid_token)"
+
+
+def refusal_of(answer: sasl_authenticate.Response) -> ClientError:
+    session, correlation_id = authenticating()
+    session.feed(broker.handshake_answer(correlation_id), now=0.0)
+    correlation_id, _ = token_of(session)
+    return closed(session.feed(broker.token_answer(correlation_id, answer), now=0.0)).error
+
+
+def test_a_wrong_password_is_the_brokers_word_and_final() -> None:
+    error = refusal_of(
+        sasl_authenticate.Response(error_code=58, error_message="Invalid username or password")
+    )
+    assert isinstance(error, AuthenticationError)
+    assert error.message == "PLAIN failed: Invalid username or password"
+    assert not error.retriable
+
+
+def test_a_refusal_without_words_gets_ours() -> None:
+    error = refusal_of(sasl_authenticate.Response(error_code=58))
+    assert error.message == "PLAIN failed: the broker refused the credentials"
+
+
+def test_an_error_that_says_nothing_about_us_is_the_brokers() -> None:
+    error = refusal_of(sasl_authenticate.Response(error_code=-1))
+    assert isinstance(error, BrokerError)
+    assert not isinstance(error, AuthenticationError)
+
+
+def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are() -> None:
+    session, correlation_id = authenticating()
+    stream = broker.handshake_answer(correlation_id, 33, ["SCRAM-SHA-256", "GSSAPI"])
+    error = closed(session.feed(stream, now=0.0)).error
+    assert isinstance(error, AuthenticationError)
+    assert (error.api, error.hint) == ("SaslHandshake", "it accepts SCRAM-SHA-256, GSSAPI")
+
+
+def test_a_listener_without_sasl_says_so() -> None:
+    session, correlation_id = authenticating()
+    error = closed(session.feed(broker.handshake_answer(correlation_id, 34), now=0.0)).error
+    assert isinstance(error, AuthenticationError)
+    assert "does not use SASL" in error.message
+
+
+def test_another_handshake_error_is_the_brokers() -> None:
+    session, correlation_id = authenticating()
+    error = closed(session.feed(broker.handshake_answer(correlation_id, -1), now=0.0)).error
+    assert isinstance(error, BrokerError)
+
+
+def test_a_broker_that_does_not_know_the_password_is_refused() -> None:
+    client = ScramClient(SHA_256, user="alice", password=PASSWORD, nonce="client")
+    session, correlation_id = authenticating(client)
+    session.feed(broker.handshake_answer(correlation_id), now=0.0)
+    correlation_id, _ = token_of(session)
+    first = sasl_authenticate.Response(token=b"r=clientX,s=c2FsdA==,i=4096")
+    event = only(session.feed(broker.token_answer(correlation_id, first), now=0.0))
+    assert isinstance(event, WorkNeeded)
+    session.resume(event.work.run())
+    correlation_id, _ = token_of(session)
+    final = sasl_authenticate.Response(token=b"v=AAAA")
+    error = closed(session.feed(broker.token_answer(correlation_id, final), now=0.0)).error
+    assert isinstance(error, AuthenticationError)
+    assert "signature is wrong" in error.message
+
+
+def test_no_secret_shows_in_any_repr() -> None:
+    session, correlation_id = authenticating()
+    session.feed(broker.handshake_answer(correlation_id), now=0.0)
+    assert PASSWORD not in repr(session) + repr(PLAIN)
+    assert PASSWORD.encode() in session.bytes_to_send()
+    assert PASSWORD not in repr(session.end_of_stream())
+
+
+# ---- re-authentication ----------------------------------------------------------------------
+
+
+def test_a_session_that_may_expire_knows_when_to_authenticate_again() -> None:
+    session = authenticated(60_000, fraction=0.9)
+    assert session.reauthenticate_at == 154.0
+    assert session.expires_at == 160.0
+
+
+def test_a_very_short_session_is_not_renewed_at_once() -> None:
+    assert authenticated(500).reauthenticate_at == 101.0
+
+
+@pytest.mark.parametrize("lifetime_ms", [0, -1, 2**63 - 1])
+def test_a_session_without_a_sensible_end_is_never_renewed(lifetime_ms: int) -> None:
+    session = authenticated(lifetime_ms)
+    assert (session.reauthenticate_at, session.expires_at) == (None, None)
+
+
+def test_reauthentication_holds_new_requests_drains_and_begins_again() -> None:
+    session = authenticated(60_000)
+    first, second = ask(session), ask(session)
+    assert len(broker.sent(session)) == 2
+    session.reauthenticate(PLAIN, fraction=0.85)
+    assert session.state is State.REAUTHENTICATING
+    assert not session.can_send(0.0)
+    assert session.bytes_to_send() == b""
+    assert len(session.feed(cluster_answer(first), now=150.0)) == 1
+    assert session.bytes_to_send() == b""
+    session.abandon(second)
+    assert session.feed(cluster_answer(second), now=150.0) == []
+    ((api, _, correlation_id, _),) = broker.sent(session)
+    assert api is SASL_HANDSHAKE
+    session.feed(broker.handshake_answer(correlation_id), now=150.0)
+    correlation_id, _ = token_of(session)
+    answer = sasl_authenticate.Response(session_lifetime_ms=100_000)
+    stream = broker.token_answer(correlation_id, answer)
+    assert session.feed(stream, now=151.0) == [Authenticated(lifetime_ms=100_000)]
+    assert session.state is State.READY
+    assert session.reauthenticate_at == 236.0
+    assert session.feed(cluster_answer(ask(session)), now=152.0)
+
+
+def test_reauthentication_of_an_idle_session_begins_at_once() -> None:
+    session = authenticated(60_000)
+    session.reauthenticate(PLAIN, fraction=0.9)
+    ((api, _, _, _),) = broker.sent(session)
+    assert api is SASL_HANDSHAKE
+    assert "credentials" in session.end_of_stream().error.hint
+
+
+# ---- ends -----------------------------------------------------------------------------------
+
+
+def test_calls_that_do_not_fit_the_state_are_mistakes() -> None:
+    session = broker.ready()
+    for call in (
+        session.start,
+        lambda: session.authenticate(PLAIN, fraction=0.9),
+        lambda: broker.new_session().reauthenticate(PLAIN, fraction=0.9),
+    ):
+        with pytest.raises(RuntimeError, match="needs a session that is"):
+            call()
+
+
+def test_a_hang_up_before_any_answer_suggests_tls() -> None:
+    session = broker.new_session()
+    session.start()
+    error = session.end_of_stream().error
+    assert isinstance(error, ConnectError)
+    assert "TLS" in error.hint
+
+
+def test_a_hang_up_after_the_first_request_suggests_sasl() -> None:
+    session = broker.ready()
+    correlation_id = ask(session)
+    event = session.end_of_stream()
+    assert "SASL" in event.error.hint
+    assert event.unanswered == (correlation_id,)
+
+
+def test_a_hang_up_later_suggests_nothing() -> None:
+    session = broker.ready()
+    session.feed(cluster_answer(ask(session)), now=0.0)
+    assert session.end_of_stream().error.hint == ""
+
+
+def test_closing_twice_leaves_nobody_unanswered_twice() -> None:
+    session = broker.ready()
+    ask(session)
+    reason = ConnectError("stop")
+    assert len(session.close(reason).unanswered) == 1
+    assert session.close(reason).unanswered == ()
+    assert session.bytes_to_send() == b""
+
+
+@pytest.mark.parametrize(
+    ("stream", "word"),
+    [(b"HTTP/1.1 400 Bad Request", "HTTP"), (b"\x15\x03\x03\x00\x02\x02\x46", "TLS")],
+)
+def test_other_protocols_are_named(stream: bytes, word: str) -> None:
+    session = broker.new_session()
+    session.start()
+    error = closed(session.feed(stream, now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
+    assert word in error.hint
+
+
+def test_a_stranger_may_not_send_much() -> None:
+    session = broker.new_session()
+    session.start()
+    head = (STRANGER_LIMIT + 1).to_bytes(4, "big")
+    error = closed(session.feed(head, now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
+    assert error.limit == STRANGER_LIMIT
+
+
+def test_a_broker_may_send_up_to_the_limit() -> None:
+    limit = 2 * STRANGER_LIMIT
+    session = broker.ready(limit=limit)
+    ask(session)
+    assert session.feed(limit.to_bytes(4, "big"), now=0.0) == []
+    session = broker.ready(limit=limit)
+    error = closed(session.feed((limit + 1).to_bytes(4, "big"), now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
+    assert "receive.message.max.bytes" in error.hint
+
+
+def test_a_limit_below_the_strangers_holds_from_the_start() -> None:
+    session = broker.new_session(limit=100)
+    session.start()
+    error = closed(session.feed(b"\x00\x00\x00\x65", now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
+
+
+def test_correlation_ids_start_again_after_the_largest() -> None:
+    session = broker.ready()
+    session._next_correlation_id = 2**31 - 1
+    first, second = ask(session), ask(session)
+    assert (first, second) == (2**31 - 1, 0)
+    events = session.feed(cluster_answer(first) + cluster_answer(second), now=0.0)
+    assert len(events) == 2
