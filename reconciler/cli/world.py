@@ -1,0 +1,107 @@
+"""The outside world of one run, picked: client, records, clock, audit log, Kafka's rules, progress."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconciler.cli.connection import telling
+from reconciler.cli.console import Console, ProgressLine
+from reconciler.cli.records import opened, read_only_inventory
+from reconciler.cli.where import Target
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.client.clock import SystemClock
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.revision import RevisionInventory
+from reconciler.ports import Inventory
+from reconciler.quota.desired import Desired
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.precedence import Principal
+from reconciler.reconcile import Ports
+
+if TYPE_CHECKING:
+    from reconciler.inventory.audit import FileAuditLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Which records a run believes, as it was typed.
+
+    Attributes:
+        none: Keep none (``--no-inventory``).
+        since: What the documents said at ``--since REV``; counts where no inventory knows the cluster.
+    """
+
+    none: bool = False
+    since: Desired | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """One run's outside world; ``client`` is the store inside ``ports``."""
+
+    ports: Ports
+    client: QuotaClient
+    config: ClientConfig
+
+    @property
+    def own_principal(self) -> Principal | None:
+        """Who we are to the cluster, as far as the login says."""
+        user = getattr(self.config.sasl, "username", None)
+        return None if user is None else Principal(user=user, client_id=self.config.client_id)
+
+
+@contextlib.asynccontextmanager
+async def world(
+    console: Console, target: Target, records: Records, *, command: str, writes: bool
+) -> AsyncIterator[World]:
+    """Everything that a run needs, given back at the end.
+
+    Args:
+        console: Where progress and warnings go.
+        target: Which cluster.
+        records: Which records to believe.
+        command: What runs, for the lock and for writers that come second.
+        writes: Whether records may be written; then they are locked from the first look on.
+
+    Raises:
+        ConfigError: A client setting is wrong.
+    """
+    clock = SystemClock()
+    config = target.client_config(console)
+    with contextlib.ExitStack() as stack:
+        progress = stack.enter_context(ProgressLine(console))
+        inventory: Inventory
+        if writes:
+            inventory = stack.enter_context(
+                opened(target, clock, command=command, none=records.none)
+            )
+        else:
+            inventory = MemoryInventory() if records.none else read_only_inventory(target, clock)
+        if records.since is not None:
+            inventory = RevisionInventory(records.since, inventory=inventory)
+        async with QuotaClient(config, events=telling(console)) as client:
+            ports = Ports(
+                store=client,
+                inventory=inventory,
+                clock=clock,
+                audit=_audit(target) if writes and not records.none else None,
+                validator=by_rules,
+                progress=progress,
+            )
+            yield World(ports=ports, client=client, config=config)
+
+
+def by_rules(line: str, alterations: Sequence[Alteration]) -> Mapping[Entity, Result]:
+    """Kafka's rules of a line, without a broker."""
+    from reconciler.sandbox.profiles import profile_named
+    from reconciler.sandbox.verdicts import validate
+
+    return dict(validate(profile_named(line), alterations))
+
+
+def _audit(target: Target) -> "FileAuditLog":
+    from reconciler.inventory.audit import FileAuditLog
+
+    return FileAuditLog(target.root / target.chosen.audit_log)

@@ -1,0 +1,60 @@
+"""A sandbox in a thread of its own, so that tests can call `main([...])` as a shell would."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Self
+
+from reconciler.sandbox import Fault, Sandbox, Settings
+
+READY_SECONDS = 10
+
+
+class SandboxThread:
+    """A running sandbox between `__enter__` and `__exit__`."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings or Settings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self.sandbox = Sandbox(self._settings)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._call(self.sandbox.__aenter__)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._call(lambda: self.sandbox.__aexit__(None, None, None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(READY_SECONDS)
+        self._loop.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return self.sandbox.bootstrap()
+
+    def seed(self, values: Mapping[Any, Mapping[str, float]]) -> None:
+        """Put values in past all rules."""
+
+        async def work() -> None:
+            self.sandbox.seed(values)
+
+        self._call(work)
+
+    def fail(self, fault: Fault) -> None:
+        """Plan a fault."""
+
+        async def work() -> None:
+            self.sandbox.fail(fault)
+
+        self._call(work)
+
+    def values(self) -> dict[Any, dict[str, float]]:
+        """What the cluster holds."""
+        return self.sandbox.values()
+
+    def _call(self, work: Callable[[], Any]) -> None:
+        done: Future[Any] = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        done.result(READY_SECONDS)

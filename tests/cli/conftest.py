@@ -1,0 +1,63 @@
+"""Fixtures of the command line's tests: a sandbox, an empty folder to be in, a way to run a command."""
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli import client_quotas, main
+from tests.cli.brokers import SandboxThread
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty folder, and we are in it; no CI, no colour."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("CI", "KQUOTA_DEBUG", "KQUOTA_TRUST_PLAN", "GITHUB_ACTOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def sandbox() -> Iterator[SandboxThread]:
+    with SandboxThread() as running:
+        yield running
+
+
+@pytest.fixture
+def kquota(capsys, monkeypatch, folder) -> Run:
+    """`kquota("plan", "--all", stdin="…")`."""
+
+    def run(*arguments: str, stdin: str = "") -> Ran:
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        code = main.main([str(one) for one in arguments])
+        return Ran(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def kip(capsys, sandbox, folder) -> Run:
+    """`kip("--describe")`: kafka-client-quotas at the sandbox."""
+
+    def run(*arguments: str) -> Ran:
+        capsys.readouterr()
+        code = client_quotas.main(["--bootstrap-server", sandbox.bootstrap, *arguments])
+        return Ran(code, *capsys.readouterr())
+
+    return run

@@ -1,0 +1,117 @@
+"""kafka-client-quotas against the sandbox and a real broker: the KIP's examples, odd names, refusals."""
+
+import asyncio
+
+import pytest
+
+from reconciler.cli import client_quotas
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.quota.entity import from_parts
+from reconciler.quota.outcome import Alteration, Applied
+from tests.cli.kip_examples import ALTER, EXAMPLES
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_example_of_the_kip_prints_what_the_kip_prints(name, sandbox, kip):
+    example = EXAMPLES[name]
+    sandbox.seed(dict(example.before))
+    ran = kip(*example.arguments)
+    assert (ran.code, ran.out, ran.err) == (0, example.prints, "")
+
+
+def put(bootstrap: str, values) -> None:
+    async def work() -> None:
+        config = ClientConfig.from_mapping({"bootstrap.servers": bootstrap})
+        async with QuotaClient(config) as client:
+            alterations = [Alteration(from_parts(p), tuple(held.items())) for p, held in values]
+            results = await client.alter(alterations)
+            assert set(results.values()) == {Applied()}
+            await client.wait_visible(alterations, timeout=10)
+
+    asyncio.run(work())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_example_of_the_kip_prints_the_same_on_a_real_broker(name, empty_kafka, capsys):
+    bootstrap = empty_kafka("4.3.1").bootstrap()
+    example = EXAMPLES[name]
+    put(bootstrap, example.before)
+    assert client_quotas.main(["--bootstrap-server", bootstrap, *example.arguments]) == 0
+    assert capsys.readouterr() == (example.prints, "")
+
+
+def test_alter_sets_and_removes_in_one_request(sandbox, kip):
+    sandbox.seed(dict(ALTER.before))
+    kip(*ALTER.arguments)
+    assert list(sandbox.values().values()) == [{"consumer_byte_rate": 2_000_000.0}]
+
+
+def test_validate_only_changes_nothing(sandbox, kip):
+    ran = kip("--alter", "--names=user=a", "--add=producer_byte_rate=1000", "--validate-only")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert sandbox.values() == {}
+
+
+def test_no_filter_describes_everything_sorted_with_ips_and_foreign_keys(sandbox, kip):
+    sandbox.seed(
+        {
+            (("ip", None),): {"connection_creation_rate": 5},
+            (("user", "<default>"),): {"producer_byte_rate": 1, "odd_key": 2.5},
+            (("user", None),): {"producer_byte_rate": 1},
+            (("user", "CN=a,O=b"), ("client-id", "c d")): {"request_percentage": 50.5},
+            (("client-id-prefix", "x*"),): {"producer_byte_rate": 3},
+        }
+    )
+    assert kip("--describe").out == (
+        "{user=CN%3Da%2CO%3Db, client-id=c%20d}\nrequest_percentage=50.5\n\n"
+        "{user=%3Cdefault%3E}\nodd_key=2.5\nproducer_byte_rate=1\n\n"
+        "{user=<default>}\nproducer_byte_rate=1\n\n"
+        "{ip=<default>}\nconnection_creation_rate=5\n\n"
+        "{client-id-prefix=x%2A}\nproducer_byte_rate=3\n"
+    )
+
+
+def test_an_empty_cluster_prints_nothing(kip):
+    ran = kip("--describe")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_names_with_commas_are_set_and_found_again(sandbox, kip):
+    assert kip("--alter", r"--names=user=CN=a\,O=b", "--add=producer_byte_rate=1024").code == 0
+    assert list(sandbox.values()) == [(("user", "CN=a,O=b"),)]
+    assert kip("--describe", r"--names=user=CN=a\,O=b").out.startswith("{user=CN%3Da%2CO%3Db}")
+
+
+def test_without_a_client_id_only_user_quotas_apply(sandbox, kip):
+    sandbox.seed(
+        {
+            (("user", "a"), ("client-id", None)): {"producer_byte_rate": 1},
+            (("user", None),): {"producer_byte_rate": 2},
+            (("client-id", None),): {"consumer_byte_rate": 3},
+        }
+    )
+    assert kip("--resolve", "--names=user=a").out == "producer_byte_rate=2 {user=<default>}\n"
+
+
+def test_an_address_is_resolved_beside_a_user(sandbox, kip):
+    sandbox.seed({(("ip", "10.0.0.1"),): {"connection_creation_rate": 5}})
+    ran = kip("--resolve", "--names=user=a,ip=10.0.0.1")
+    assert ran.out == "connection_creation_rate=5 {ip=10.0.0.1}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--names=user=a", "--add=no_such_key=1"), "Invalid configuration key no_such_key"),
+        (("--names=user=a", "--add=producer_byte_rate=1.5"), "producer_byte_rate"),
+        (("--names=ip=1.2.3.4", "--add=producer_byte_rate=1"), "producer_byte_rate"),
+        (("--names=ip=no.such.host.invalid", "--add=connection_creation_rate=1"), "not a valid IP"),
+    ],
+)
+def test_what_the_broker_refuses_is_told_in_its_words_and_exits_1(arguments, said, kip, sandbox):
+    ran = kip("--alter", *arguments)
+    assert ran.code == 1
+    assert said in ran.err
+    assert ran.out == ""
+    assert sandbox.values() == {}

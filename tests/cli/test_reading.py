@@ -1,0 +1,145 @@
+"""describe, snapshot, resolve, export: what is live, told four ways."""
+
+import json
+
+import pytest
+
+from reconciler.render.json_state import read_state
+
+ODD = {
+    (("user", "<default>"),): {"producer_byte_rate": 1024.0},
+    (("user", None),): {"producer_byte_rate": 2048.0, "request_percentage": 50.5},
+    (("user", "CN=a,O=b"), ("client-id", "x\ny")): {"consumer_byte_rate": 2.0**63},
+    (("ip", "::1"),): {"connection_creation_rate": 5.0},
+}
+FOREIGN = {
+    (("client-id-prefix", "p"),): {"producer_byte_rate": 1.0},
+    (("user", ""),): {"producer_byte_rate": 1.0},
+    (("user", "a"),): {"odd_key": 7.0, "producer_byte_rate": 1000.5},
+}
+
+
+@pytest.fixture
+def at(sandbox):
+    return "--bootstrap-server", sandbox.bootstrap
+
+
+def test_describe_shows_three_things_that_look_alike_as_three_things(kquota, sandbox, at):
+    sandbox.seed(ODD)
+    out = kquota("describe", *at).out
+    assert 'user="<default>" ' in out
+    assert "user=<default> " in out
+    assert 'user="CN=a,O=b",client-id="x\\u000ay"' in out
+    assert "9223372036854775807" in out
+    assert "Limits hold per broker" in out
+
+
+def test_describe_finds_what_has_a_part_and_with_exactly_nothing_else(kquota, sandbox, at):
+    sandbox.seed(
+        {
+            (("user", "a"),): {"producer_byte_rate": 1.0},
+            (("user", "a"), ("client-id", "b")): {"producer_byte_rate": 2.0},
+        }
+    )
+    both = json.loads(kquota("describe", *at, "--matching", "user=a", "--format", "json").out)
+    one = json.loads(
+        kquota("describe", *at, "--matching", "user=a", "--exactly", "--format", "json").out
+    )
+    assert [len(both["entries"]), len(one["entries"])] == [2, 1]
+
+
+def test_describe_as_yaml_tells_what_no_manifest_holds(kquota, sandbox, at):
+    sandbox.seed(ODD | FOREIGN)
+    out = kquota("describe", *at, "--format", "yaml").out
+    assert out.count("kind: ClientQuota") == 4
+    assert "# in no manifest: user=a odd_key=7" in out
+
+
+def test_a_snapshot_reads_back_to_everything(kquota, sandbox, at, folder):
+    sandbox.seed(ODD | FOREIGN)
+    assert kquota("snapshot", *at, "--out", "s.json").out == ""
+    text = (folder / "s.json").read_text()
+    assert text == kquota("snapshot", *at).out
+    cluster_id, taken_at, state = read_state(text, where="s.json")
+    assert (cluster_id, taken_at) == ("A" * 22, "")
+    assert len(state.limits) == 6
+    assert state.foreign_entities == (
+        ((("client-id-prefix", "p"),), (("producer_byte_rate", 1.0),)),
+    )
+
+
+def test_a_snapshot_that_cannot_be_written_leaves_the_old_one(kquota, at, folder):
+    (folder / "s").mkdir()
+    ran = kquota("snapshot", *at, "--out", "s/no/s.json")
+    assert ran.code == 1
+    assert "s/no/s.json cannot be written: No such file or directory" in ran.err
+    assert list((folder / "s").iterdir()) == []
+
+
+def test_resolve_tells_value_level_source_and_what_lost(kquota, sandbox, at):
+    sandbox.seed(
+        {
+            (("user", "a"), ("client-id", "b")): {"producer_byte_rate": 1048576.0},
+            (("user", None),): {"producer_byte_rate": 2.0, "consumer_byte_rate": 3.0},
+        }
+    )
+    out = kquota("resolve", *at, "--user", "a", "--client-id", "b").out
+    assert "1048576 (1 MiB/s)" in out
+    assert "level 1 (user + client-id): user=a,client-id=b" in out
+    assert "level 6 (default user): user=<default>" in out
+    assert "unlimited" in out
+
+
+def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
+    sandbox.seed({(("user", "CN=a,O=b"),): {"producer_byte_rate": 5.0}})
+    ran = kquota(
+        "resolve", *at, "--from", "-", "--format", "json", stdin='user,ip\n"CN=a,O=b",\nz,1.2.3.4\n'
+    )
+    clients = json.loads(ran.out)["clients"]
+    assert [client["user"] for client in clients] == ["CN=a,O=b", "z"]
+    assert clients[0]["limits"][0]["value"] == 5
+    assert clients[0]["limits"][0]["source"] == [["user", "CN=a,O=b"]]
+    assert len(clients[1]["limits"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("stdin", "said"),
+    [("", "must name the columns"), ("usr\nx\n", "must name"), ("user,ip\na\n", "1 fields, not 2")],
+)
+def test_a_bad_list_of_clients_is_refused_with_its_line(kquota, at, stdin, said):
+    ran = kquota("resolve", *at, "--from", "-", stdin=stdin)
+    assert ran.code == 1
+    assert said in ran.err
+
+
+def test_resolve_needs_a_client(kquota, at):
+    ran = kquota("resolve", *at)
+    assert ran.code == 1
+    assert "name a client" in ran.err
+
+
+def test_export_of_everything_declarable_exits_0(kquota, sandbox, at):
+    sandbox.seed(ODD)
+    ran = kquota("export", *at, "--cluster", "prod")
+    assert ran.code == 0
+    assert ran.out.count("kind: ClientQuota") == 4
+    assert ran.err == ""
+
+
+def test_export_lists_what_it_cannot_carry_and_exits_1_unless_partial(kquota, sandbox, at):
+    sandbox.seed(ODD | FOREIGN)
+    ran = kquota("export", *at, "--cluster", "prod")
+    assert ran.code == 1
+    assert "client-id-prefix=p producer_byte_rate=1" in ran.err
+    assert 'user="" producer_byte_rate=1' in ran.err
+    assert "user=a odd_key=7" in ran.err
+    partial = kquota("export", *at, "--cluster", "prod", "--partial")
+    assert partial.code == 0
+    assert partial.out == ran.out
+    assert "warning: 4 values" in partial.err
+
+
+def test_export_needs_a_name_for_the_cluster(kquota, at):
+    ran = kquota("export", *at)
+    assert ran.code == 1
+    assert "--cluster" in ran.err
