@@ -40,10 +40,10 @@ class Cluster:
     """The shared state of a sandbox's brokers."""
 
     def __init__(self, settings: Settings) -> None:
-        """Loads the state file, if there is one.
+        """Loads the state file, or begins one.
 
         Raises:
-            ConfigError: The state file cannot be read, or belongs to another cluster id.
+            ConfigError: The state file cannot be read or written, or belongs to another cluster id.
         """
         path = settings.state_file
         kept = state_file.load(path) if path is not None else None
@@ -59,6 +59,8 @@ class Cluster:
         self.before = image
         self.version = 0
         self.brokers = {node: Broker(node=node, shown=image) for node in settings.nodes}
+        if path is not None and kept is None:
+            state_file.save(path, self.cluster_id, image)
 
     def commit(self, records: Iterable[Record]) -> None:
         """Applies records as one batch; brokers show it after their lag.
@@ -66,7 +68,10 @@ class Cluster:
         Raises:
             ConfigError: The state file cannot be written; nothing has changed then.
         """
-        changed = self.image.applied(records)
+        listed = tuple(records)
+        if not listed:
+            return
+        changed = self.image.applied(listed)
         if self.settings.state_file is not None:
             state_file.save(self.settings.state_file, self.cluster_id, changed)
         self.before, self.image = self.image, changed

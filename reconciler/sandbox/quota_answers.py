@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from reconciler.errors import ConfigError
 from reconciler.sandbox import filters, rules
 from reconciler.sandbox.authorizer import Operation
 from reconciler.sandbox.calls import CLUSTER_DENIED, Call
@@ -58,9 +59,12 @@ async def alter_answer(call: Call) -> bytes:
         validate_only=asked.validate_only,
     )
     verdicts = _with_refusals(verdicts, refusals)
-    if not asked.validate_only and (call.refusal is None or call.refusal.applied):
-        call.cluster.commit(verdicts.records)
     whole = call.failure or verdicts.whole
+    if not asked.validate_only and (call.refusal is None or call.refusal.applied):
+        try:
+            call.cluster.commit(verdicts.records)
+        except ConfigError:  # nothing was changed; a broker says no more either
+            whole = rules.BATCH_FAILED
     if whole is not None:
         return _answer(call, _everyone(asked.alterations, whole))
     return _answer(call, _one_each(verdicts.results))

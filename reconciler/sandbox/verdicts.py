@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from reconciler.quota.entity import Entity, from_parts, parts
+from reconciler.quota.entity import Entity, parts
 from reconciler.quota.outcome import Alteration, Applied, Rejected
 from reconciler.sandbox.hosts import LOCAL_NAMES
 from reconciler.sandbox.image import EMPTY
@@ -19,7 +19,7 @@ def validate(
 ) -> Mapping[Entity, Applied | Rejected]:
     """What a broker of that line would answer to each entity, as validate-only does.
 
-    Every entity is judged as if it stood in a request of its own beside those that stand earlier, so that the
+    Every entity is judged as if it stood in a request of its own, so that the
     limit of 10,000 records per request never shows: how a plan is cut into requests is its sender's affair.
     Nothing that brokers check depends on what the cluster holds.
 
@@ -28,27 +28,22 @@ def validate(
         alterations: What would be sent; an entity that stands twice is refused as brokers refuse it.
         resolvable: Host names of ip entities that count as known; nobody is asked.
     """
+    asked: dict[Entity, list[Alteration]] = {}
+    for alteration in alterations:
+        asked.setdefault(alteration.entity, []).append(alteration)
     results: dict[Entity, Applied | Rejected] = {}
-    for names, failure in (
-        (names, failure)
-        for alteration in _by_entity(alterations)
-        for names, failure in alter(
+    for subject, same in asked.items():
+        named = parts(subject)
+        verdicts = alter(
             profile,
             EMPTY,
-            [(parts(each.entity), each.operations) for each in alteration],
+            [(named, each.operations) for each in same],
             resolvable=resolvable,
             validate_only=True,
-        ).results.items()
-    ):
-        results[from_parts(names)] = Applied() if failure is None else _rejected(failure)
+        )
+        (failure,) = verdicts.results.values()
+        results[subject] = Applied() if failure is None else _rejected(failure)
     return results
-
-
-def _by_entity(alterations: Sequence[Alteration]) -> Collection[Sequence[Alteration]]:
-    grouped: dict[Entity, list[Alteration]] = {}
-    for alteration in alterations:
-        grouped.setdefault(alteration.entity, []).append(alteration)
-    return grouped.values()
 
 
 def _rejected(failure: Failure) -> Rejected:

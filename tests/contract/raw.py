@@ -66,8 +66,8 @@ class Described:
 class RawConnection(AbstractContextManager["RawConnection"]):
     """One connection to a port on loopback."""
 
-    def __init__(self, port: int, *, seconds: float = SECONDS) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
+    def __init__(self, port: int, *, seconds: float = SECONDS, host: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection((host, port), timeout=seconds)
         self.count = 0
 
     def __enter__(self) -> Self:

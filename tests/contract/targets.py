@@ -49,6 +49,7 @@ class Target:
         users: Passwords by name.
         mechanisms: What the SASL listener offers.
         cluster_id: As told by whoever started it.
+        sandbox: The sandbox itself, for what only its faults can arrange.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Target:
     users: Mapping[str, str]
     mechanisms: tuple[str, ...]
     cluster_id: str
+    sandbox: Sandbox | None = None
 
     def expected(self, table: Mapping[str, T]) -> T:
         """The row's cell for this line; `all` is the cell of every line without its own."""
@@ -123,6 +125,7 @@ def sandbox_target(name: str) -> Iterator[Target]:
             users=USERS,
             mechanisms=mechanisms_of(name),
             cluster_id=sandbox.cluster_id,
+            sandbox=sandbox,
         )
 
 

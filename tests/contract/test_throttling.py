@@ -1,0 +1,46 @@
+"""KIP-219 on every target: a throttled client is answered at once, and then not read for a while.
+
+Real brokers are made to throttle by a tiny request quota on the client id; the sandbox enforces no quota, so a
+fault stands in. What is compared is what a client sees: the field, and when the next answer comes.
+"""
+
+import time
+
+from reconciler.sandbox.faults import Fault, Throttle
+from reconciler.wire import describe_client_quotas
+from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
+from tests.contract.expectations import REQUEST
+from tests.contract.raw import RawConnection, described
+from tests.contract.targets import Target
+
+CLIENT = (("client-id", "throttled"),)
+MILLISECONDS = 300
+
+
+def throttle_ms(connection: RawConnection) -> int:
+    """A describe by the client that is to be throttled."""
+    body = describe_client_quotas.encode_request(
+        1, describe_client_quotas.Request(components=(), strict=False)
+    )
+    answer = connection.ask(DESCRIBE_CLIENT_QUOTAS, 1, body, client_id="throttled")
+    return described(1, answer).throttle_time_ms
+
+
+def test_a_throttled_answer_comes_at_once_and_the_next_one_late(empty: Target) -> None:
+    with empty.connect() as connection, empty.connect() as throttled:
+        if empty.sandbox is not None:
+            effect = Throttle(milliseconds=MILLISECONDS)
+            empty.sandbox.fail(Fault(effect=effect, api=DESCRIBE_CLIENT_QUOTAS.key))
+        else:
+            connection.said((CLIENT, ((REQUEST, 0.01),)))
+            connection.settled({CLIENT: {REQUEST: 0.01}})
+        waits = [throttle_ms(throttled) for _ in range(1 if empty.sandbox else 5)]
+        wait = next(wait for wait in waits if wait > 0)
+        assert 0 < wait <= 1000
+        # Others are not held up, the throttled connection is.
+        started = time.monotonic()
+        connection.quotas()
+        if waits[-1] > 0:
+            assert time.monotonic() - started < waits[-1] / 1000
+            throttle_ms(throttled)
+            assert time.monotonic() - started > waits[-1] / 2000

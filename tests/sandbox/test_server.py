@@ -1,0 +1,322 @@
+"""The sandbox over TCP: one image, many brokers, faults on demand."""
+
+import asyncio
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.sandbox import PROFILES, Listener, Sandbox, Settings
+from reconciler.sandbox.faults import (
+    FOREVER,
+    CutAfter,
+    CutBefore,
+    Delay,
+    Effect,
+    Fault,
+    Refuse,
+    Slow,
+    Stale,
+    Throttle,
+    Truncate,
+    WrongCorrelation,
+)
+from reconciler.sandbox.rules import Failure
+from reconciler.wire import (
+    alter_client_quotas,
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    frames,
+    metadata,
+    scram_credentials,
+)
+from reconciler.wire.apis import (
+    ALTER_CLIENT_QUOTAS,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    METADATA,
+)
+from tests.contract.raw import Closed, RawConnection, described
+from tests.contract.targets import running
+
+PRODUCER = "producer_byte_rate"
+ALICE, BOB = (("user", "alice"),), (("user", "bob"),)
+SET = (ALICE, ((PRODUCER, 5.0),))
+KEPT = {ALICE: {PRODUCER: 5.0}}
+ALTER, DESCRIBE = 49, 48
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with running(Sandbox(Settings(nodes=(1, 2, 3)))) as three:
+        yield three
+
+
+def connect(sandbox: Sandbox, node: int = 1) -> RawConnection:
+    return RawConnection(sandbox.port(node), seconds=10)
+
+
+def plan(sandbox: Sandbox, effect: Effect, api: int | None = None, times: int = 1) -> None:
+    sandbox.fail(Fault(effect=effect, api=api, times=times))
+
+
+def test_every_broker_shows_what_one_was_told(sandbox: Sandbox) -> None:
+    with connect(sandbox, 2) as connection:
+        assert connection.said(SET) == {ALICE: (0, None)}
+    for node in (1, 2, 3):
+        with connect(sandbox, node) as connection:
+            assert connection.quotas() == KEPT
+
+
+def test_metadata_lists_the_brokers_that_run(sandbox: Sandbox) -> None:
+    asyncio.run_coroutine_threadsafe(sandbox.stop(3), loop_of(sandbox)).result(5)
+    with connect(sandbox) as connection:
+        body = metadata.encode_request(12, metadata.Request(topics=()))
+        answer = metadata.decode_response(12, connection.ask(METADATA, 12, body))
+    assert [(it.node_id, it.port) for it in answer.brokers] == [
+        (node, sandbox.port(node)) for node in (1, 2)
+    ]
+    assert sandbox.bootstrap() == f"127.0.0.1:{sandbox.port(1)},127.0.0.1:{sandbox.port(2)}"
+    port = sandbox.port(3)
+    asyncio.run_coroutine_threadsafe(sandbox.start(3), loop_of(sandbox)).result(5)
+    assert sandbox.port(3) == port
+
+
+def loop_of(sandbox: Sandbox) -> asyncio.AbstractEventLoop:
+    return sandbox._doors[1].servers[0].get_loop()
+
+
+def test_a_held_broker_shows_old_values_until_it_is_released(sandbox: Sandbox) -> None:
+    sandbox.hold(3)
+    with connect(sandbox) as connection, connect(sandbox, 3) as behind:
+        connection.said(SET)
+        assert connection.quotas() == KEPT
+        assert behind.quotas() == {}
+        sandbox.release(3)
+        assert behind.quotas() == KEPT
+
+
+def test_a_lagging_broker_shows_values_later() -> None:
+    settings = Settings(nodes=(1, 2), lag={2: 0.05})
+    with (
+        running(Sandbox(settings)) as sandbox,
+        connect(sandbox) as connection,
+        connect(sandbox, 2) as behind,
+    ):
+        connection.said(SET)
+        assert connection.quotas() == KEPT
+        assert behind.quotas() == {}
+        behind.settled(KEPT)
+
+
+def test_seeded_values_pass_all_rules(sandbox: Sandbox) -> None:
+    sandbox.seed({(("client-id-prefix", "app"),): {"odd": -1.0}, ALICE: {"future_key": 0.5}})
+    assert sandbox.values() == {
+        (("client-id-prefix", "app"),): {"odd": -1.0},
+        ALICE: {"future_key": 0.5},
+    }
+    with connect(sandbox) as connection:
+        connection.said((ALICE, (("future_key", None),)))
+        assert sandbox.values() == {(("client-id-prefix", "app"),): {"odd": -1.0}}
+
+
+# ---- faults -----------------------------------------------------------------------------------------
+
+
+def test_a_request_cut_before_is_not_carried_out(sandbox: Sandbox) -> None:
+    plan(sandbox, CutBefore(), ALTER)
+    with connect(sandbox) as connection, pytest.raises(Closed):
+        connection.said(SET)
+    assert sandbox.values() == {}
+
+
+def test_a_request_cut_after_is_carried_out(sandbox: Sandbox) -> None:
+    plan(sandbox, CutAfter(), ALTER)
+    with connect(sandbox) as connection, pytest.raises(Closed):
+        connection.said(SET)
+    assert sandbox.values() == KEPT
+
+
+def test_an_answer_is_cut_where_the_fault_says(sandbox: Sandbox) -> None:
+    plan(sandbox, Truncate(keep=9))
+    with connect(sandbox) as connection, pytest.raises(Closed):
+        connection.offered()
+    with connect(sandbox) as connection:
+        assert connection.offered()
+
+
+def test_a_throttled_client_is_told_at_once_and_then_not_read(sandbox: Sandbox) -> None:
+    plan(sandbox, Throttle(milliseconds=80), DESCRIBE)
+    with connect(sandbox) as connection:
+        started = time.monotonic()
+        answer = connection.describe()
+        assert answer.throttle_time_ms == 80
+        assert connection.describe().throttle_time_ms == 0
+        assert time.monotonic() - started >= 0.08
+
+
+def test_a_delayed_request_is_answered_later(sandbox: Sandbox) -> None:
+    plan(sandbox, Delay(seconds=0.05), ALTER)
+    with connect(sandbox) as connection:
+        started = time.monotonic()
+        assert connection.said(SET) == {ALICE: (0, None)}
+        assert time.monotonic() - started >= 0.05
+
+
+def test_a_slow_answer_comes_whole(sandbox: Sandbox) -> None:
+    plan(sandbox, Slow(size=7, seconds=0.001), DESCRIBE)
+    with connect(sandbox) as connection:
+        connection.said(SET)
+        assert connection.quotas() == KEPT
+
+
+def test_a_wrong_correlation_id_is_as_wrong_as_planned(sandbox: Sandbox) -> None:
+    plan(sandbox, WrongCorrelation(by=4))
+    with connect(sandbox) as connection, pytest.raises(AssertionError):
+        connection.offered()
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_whole_request_is_refused_with_any_code(sandbox: Sandbox, *, applied: bool) -> None:
+    failure = Failure(code=7, message="The request timed out.")
+    plan(sandbox, Refuse(failure=failure, applied=applied), ALTER)
+    with connect(sandbox) as connection:
+        told = connection.said(SET, (BOB, ((PRODUCER, 0.5),)))
+    assert told == dict.fromkeys((ALICE, BOB), (7, "The request timed out."))
+    assert sandbox.values() == (KEPT if applied else {})
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_one_entity_is_refused_beside_others(sandbox: Sandbox, *, applied: bool) -> None:
+    failure = Failure(code=41, message=None)
+    plan(sandbox, Refuse(failure=failure, names=ALICE, applied=applied), ALTER)
+    with connect(sandbox) as connection:
+        told = connection.said(SET, (BOB, ((PRODUCER, 6.0),)))
+    assert told == {ALICE: (41, None), BOB: (0, None)}
+    others = {BOB: {PRODUCER: 6.0}}
+    assert sandbox.values() == (KEPT | others if applied else others)
+
+
+def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
+    plan(sandbox, Refuse(failure=Failure(code=-1, message="why")), times=FOREVER)
+    with connect(sandbox) as connection:
+        assert connection.describe().said == (-1, "why")
+        assert connection.said(SET) == {ALICE: (-1, "why")}
+        assert connection.api_versions(0, api_versions.Request()).error_code == -1
+        body = metadata.encode_request(13, metadata.Request(topics=()))
+        assert metadata.decode_response(13, connection.ask(METADATA, 13, body)).error_code == -1
+        body = describe_cluster.encode_request(2, describe_cluster.Request())
+        cluster = describe_cluster.decode_response(2, connection.ask(DESCRIBE_CLUSTER, 2, body))
+        assert (cluster.error_code, cluster.error_message) == (-1, "why")
+        body = scram_credentials.encode_request(0, scram_credentials.Request(users=("a",)))
+        answer = connection.ask(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, body)
+        assert scram_credentials.decode_response(0, answer).error_code == -1
+        asked = describe_configs.Resource(resource_type=4, name="1")
+        body = describe_configs.encode_request(4, describe_configs.Request(resources=(asked,)))
+        configs = describe_configs.decode_response(4, connection.ask(DESCRIBE_CONFIGS, 4, body))
+        assert [result.error_code for result in configs.results] == [-1]
+    assert sandbox.values() == {}
+
+
+def test_a_stale_describe_shows_what_was_before(sandbox: Sandbox) -> None:
+    with connect(sandbox) as connection:
+        connection.said(SET)
+        connection.said((ALICE, ((PRODUCER, 6.0),)))
+        plan(sandbox, Stale(), DESCRIBE)
+        assert connection.quotas() == KEPT
+        assert connection.quotas() == {ALICE: {PRODUCER: 6.0}}
+
+
+# ---- life -------------------------------------------------------------------------------------------
+
+
+def test_requests_of_one_connection_are_answered_in_order(sandbox: Sandbox) -> None:
+    plan(sandbox, Delay(seconds=0.02), ALTER)
+    alter = alter_client_quotas.encode_request(1, [SET], validate_only=False)
+    describe = describe_client_quotas.encode_request(
+        1, describe_client_quotas.Request(components=(), strict=False)
+    )
+    with connect(sandbox) as connection:
+        for place, (api, body) in enumerate(
+            [(ALTER_CLIENT_QUOTAS, alter), (DESCRIBE_CLIENT_QUOTAS, describe)]
+        ):
+            connection.send(
+                frames.encode_request(api, 1, correlation_id=place, client_id=None, body=body)
+            )
+        first, second = connection.receive(), connection.receive()
+    assert [frames.correlation_id_of(frame) for frame in (first, second)] == [0, 1]
+    shown = described(1, frames.response_body(DESCRIBE_CLIENT_QUOTAS, 1, second))
+    assert shown.quotas == KEPT
+
+
+def test_a_taken_port_is_told(sandbox: Sandbox) -> None:
+    settings = Settings(listeners=(Listener(port=sandbox.port()),))
+    with pytest.raises(ConfigError, match="cannot listen"), running(Sandbox(settings)):
+        raise AssertionError("the port was free")
+
+
+def test_leaving_closes_doors_and_connections() -> None:
+    with running(Sandbox()) as sandbox:
+        port = sandbox.port()
+        connection = RawConnection(port)
+        assert connection.offered()
+    with connection, pytest.raises(Closed):
+        connection.receive()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def test_the_state_outlives_the_sandbox(tmp_path: Path) -> None:
+    settings = Settings(state_file=tmp_path / "state.json")
+    with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
+        begun = (tmp_path / "state.json").read_bytes()
+        connection.said(SET, validate_only=True)
+        assert (tmp_path / "state.json").read_bytes() == begun
+        connection.said(SET)
+        cluster_id = sandbox.cluster_id
+    with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
+        assert sandbox.cluster_id == cluster_id
+        assert connection.quotas() == KEPT
+
+
+def test_what_cannot_be_kept_is_not_applied(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    settings = Settings(state_file=folder / "state.json")
+    with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
+        shutil.rmtree(folder)
+        ((code, _),) = connection.said(SET).values()
+        assert code == -1
+        assert connection.quotas() == {}
+
+
+def test_a_state_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    with running(Sandbox(Settings(state_file=path))) as sandbox, connect(sandbox) as connection:
+        connection.said(SET)
+    with pytest.raises(ConfigError, match="belongs to cluster"):
+        Sandbox(Settings(state_file=path, cluster_id="a" * 22))
+
+
+def test_cluster_ids_look_like_kafkas() -> None:
+    made = {Sandbox().cluster_id for _ in range(50)}
+    assert len(made) == 50
+    assert all(len(name) == 22 and not name.startswith("-") for name in made)
+    assert Sandbox(Settings(cluster_id="a" * 22)).cluster_id == "a" * 22
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_ten_thousand_entities_are_described_in_one_answer(profile: object) -> None:
+    with running(Sandbox(Settings(profile=profile))) as sandbox:
+        seeded = {(("user", f"u{number}"),): {PRODUCER: 1.0} for number in range(10_000)}
+        sandbox.seed(seeded)
+        with connect(sandbox) as connection:
+            assert connection.quotas() == seeded
