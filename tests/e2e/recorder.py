@@ -1,0 +1,126 @@
+"""What brokers show while a plan is being applied, and whether every client's limits were lawful all the time.
+
+The judge is written anew here, from Kafka's list of levels, so that a mistake in the package's own precedence cannot hide one
+in its order.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.errors import KquotaError
+from reconciler.quota.filters import ALL
+
+Limits = Mapping[tuple[object, ...], tuple[float | None, ...]]
+CLIENT_KEYS = range(4)
+CONNECTION_RATE = 4
+
+
+def effective(limits: Limits, user: str, client: str, column: int) -> float | None:
+    """The limit of one client, by the eight levels as the documentation of Kafka lists them."""
+    order = [
+        (user, client), (user, None), (user, False),
+        (None, client), (None, None), (None, False),
+        (False, client), (False, None),
+    ]  # fmt: skip
+    for one, other in order:
+        if client == "" and other is not False:
+            continue
+        row = limits.get((one, other, False))
+        if row is not None and row[column] is not None:
+            return row[column]
+    return None
+
+
+def address_limit(limits: Limits, address: str) -> float | None:
+    for name in (address, None):
+        row = limits.get((False, False, name))
+        if row is not None and row[CONNECTION_RATE] is not None:
+            return row[CONNECTION_RATE]
+    return None
+
+
+def picture(
+    limits: Limits, users: Iterable[str], clients: Iterable[str], addresses: Iterable[str]
+) -> dict[object, float | None]:
+    """Every client's limit for every key."""
+    clients = list(clients)
+    found: dict[object, float | None] = {
+        (user, client, column): effective(limits, user, client, column)
+        for user in users
+        for client in clients
+        for column in CLIENT_KEYS
+    }
+    found.update({address: address_limit(limits, address) for address in addresses})
+    return found
+
+
+@dataclass(slots=True)
+class Recording:
+    """Distinct states of each broker, in the order in which they were seen."""
+
+    seen: dict[int, list[Limits]] = field(default_factory=dict)
+    looks: dict[int, int] = field(default_factory=dict)
+
+    def take(self, node: int, limits: Limits) -> None:
+        states = self.seen.setdefault(node, [])
+        self.looks[node] = self.looks.get(node, 0) + 1
+        if not states or states[-1] != limits:
+            states.append(limits)
+
+    def unlawful(self, before: Limits, after: Limits) -> list[str]:
+        """Each moment at which some client had a limit that is neither its own from before nor from after."""
+        names = {key for limits in (before, after) for key in limits}
+        users = [*sorted({key[0] for key in names if isinstance(key[0], str)}), "somebody else"]
+        clients = [
+            *sorted({key[1] for key in names if isinstance(key[1], str)}),
+            "something else",
+            "",
+        ]
+        addresses = [*sorted({key[2] for key in names if isinstance(key[2], str)}), "192.0.2.99"]
+        first = picture(before, users, clients, addresses)
+        last = picture(after, users, clients, addresses)
+        return [
+            f"broker {node}, look {number}: {who} has {value}, not {first[who]} or {last[who]}"
+            for node, states in self.seen.items()
+            for number, limits in enumerate(states)
+            for who, value in picture(limits, users, clients, addresses).items()
+            if value not in (first[who], last[who])
+        ]
+
+
+@contextmanager
+def recording(bootstrap: Mapping[int, str]) -> Iterator[Recording]:
+    """Describes every broker in a tight loop, each in a thread of its own, until the block ends."""
+    made = Recording()
+    stop = threading.Event()
+    started = threading.Barrier(len(bootstrap) + 1)
+
+    async def watch(node: int, address: str) -> None:
+        config = ClientConfig.from_mapping({"bootstrap.servers": address})
+        async with QuotaClient(config) as client:
+            made.take(node, (await client.describe(ALL, node=node)).limits)
+            await asyncio.to_thread(started.wait)
+            while not stop.is_set():
+                try:
+                    state = await client.describe(ALL, node=node, timeout=2)
+                except KquotaError:
+                    continue  # a killed broker shows nothing, which is no state
+                made.take(node, state.limits)
+
+    threads = [
+        threading.Thread(target=asyncio.run, args=(watch(node, address),))
+        for node, address in bootstrap.items()
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        _ = started.wait(60)
+        yield made
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)

@@ -1,0 +1,256 @@
+"""The promise of the order, on three real brokers: while a mixed plan of 500 changes is applied, with a rejected set, with the
+controller killed, no client ever has a limit that is neither its own from before nor its own from after.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import pytest
+
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.client.clock import SystemClock
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.ports import Progress, QuotaStore
+from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.filters import ALL
+from reconciler.quota.guards import Guards
+from reconciler.quota.outcome import Alteration, Rejected, Result
+from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.report import Outcome
+from reconciler.reconcile import Orders, Ports, apply, prepare
+from tests.e2e.recorder import recording
+from tests.servers import raw_quotas
+from tests.servers.kafka import KafkaCluster
+
+pytestmark = pytest.mark.integration
+
+ANYTHING = Guards(
+    max_removals=10_000,
+    max_removed_percent=100,
+    max_change_factor=1e12,
+    protect_defaults=False,
+    allow_small_values=True,
+)
+EVERYTHING = Orders(rules=Rules(policy=Policy.SYNC, sync_confirmed=True), guards=ANYTHING)
+QUICK = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+
+
+def entities(users: int = 16, clients: int = 10, addresses: int = 20) -> list[Entity]:
+    """All ten forms over a small set of names, so that every client has several levels that matter."""
+    named = [f"user-{number}" for number in range(users)]
+    ids = [f"app-{number}" for number in range(clients)]
+    slots = [(user, client) for user, client in product([*named, None, False], [*ids, None, False])]
+    forms = [
+        entity(user=user, client_id=client)
+        for user, client in slots
+        if (user, client) != (False, False)
+    ]
+    return (
+        forms
+        + [entity(ip=f"10.0.0.{number}") for number in range(1, addresses)]
+        + [entity(ip=None)]
+    )
+
+
+def wish(rng: random.Random, share: float) -> Desired:
+    """A random set of documents: one per entity, some keys each."""
+
+    def value() -> float | None:
+        return float(rng.randrange(1, 1000) * 1024) if rng.random() < 0.8 else None
+
+    declarations = []
+    for number, subject in enumerate(entities()):
+        if rng.random() > share:
+            continue
+        if subject[2] is not False:
+            limits = (None, None, None, None, float(rng.randrange(1, 500)))
+        else:
+            limits = (value(), value(), value(), None, None)
+        if any(limits):
+            declarations.append(
+                Declaration(document=f"team/doc-{number}", entity=subject, limits=limits)
+            )
+    return merge(declarations)
+
+
+class Refusing:
+    """A store that refuses some entities, as a broker would; everything else goes to the real one."""
+
+    def __init__(self, store: QuotaStore, refused: set[Entity]) -> None:
+        self._store, self._refused = store, refused
+        self.cluster, self.describe, self.wait_visible = (
+            store.cluster,
+            store.describe,
+            store.wait_visible,
+        )
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+        results: dict[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        told = {} if results is None else results
+        for one in alterations:
+            if one.entity in self._refused:
+                told[one.entity] = Rejected(
+                    code=42, name="INVALID_REQUEST", message="refused by the test"
+                )
+        allowed = [one for one in alterations if one.entity not in self._refused]
+        if allowed:
+            await self._store.alter(
+                allowed, validate_only=validate_only, progress=progress, results=told
+            )
+        return told
+
+
+async def settled(client: QuotaClient) -> Mapping[Entity, tuple[float | None, ...]]:
+    return (await client.describe(ALL)).limits
+
+
+def addresses(cluster: KafkaCluster) -> dict[int, str]:
+    return {number: f"127.0.0.1:{cluster.port(number)}" for number in cluster.numbers}
+
+
+def config(cluster: KafkaCluster) -> ClientConfig:
+    return ClientConfig.from_mapping({"bootstrap.servers": cluster.bootstrap()})
+
+
+def ports(store: QuotaStore, inventory: MemoryInventory) -> Ports:
+    return Ports(store=store, inventory=inventory, clock=SystemClock())
+
+
+async def reconciled(store: QuotaStore, inventory: MemoryInventory, desired: Desired) -> Outcome:
+    given = ports(store, inventory)
+    return await apply(given, EVERYTHING, await prepare(given, EVERYTHING, desired))
+
+
+async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> None:
+    """From one random wish to another; with ``refuse`` of the sets refused; then again without."""
+    rng = random.Random(seed)  # noqa: S311 - not for secrets
+    inventory = MemoryInventory()
+    async with QuotaClient(config(cluster)) as client:
+        first = await reconciled(client, inventory, wish(rng, 0.7))
+        assert first.complete, first.failure
+        before = await settled(client)
+        second = wish(rng, 0.6)
+        given = ports(client, inventory)
+        prepared = await prepare(given, EVERYTHING, second)
+        changes = prepared.plan.changes
+        assert len(changes) >= 500
+        assert sum(change.removes for change in changes) >= 50
+        sets = sorted({change.entity for change in changes if not change.removes}, key=str)
+        store = Refusing(client, set(rng.sample(sets, refuse)))
+        with recording(addresses(cluster)) as seen:
+            outcome = await apply(ports(store, inventory), EVERYTHING, prepared)
+        after = await settled(client)
+        assert min(len(states) for states in seen.seen.values()) >= 5  # it saw the plan on its way
+        assert seen.unlawful(before, after) == []
+        assert outcome.complete is (refuse == 0)
+        if refuse:
+            assert outcome.count("REJECTED")
+            assert outcome.count("HELD")
+            with recording(addresses(cluster)) as seen:
+                assert (await reconciled(client, inventory, second)).complete
+            assert seen.unlawful(after, await settled(client)) == []
+        assert dict((await settled(client)).items()) == dict(second.limits)
+        again = await prepare(given, EVERYTHING, second)
+        assert again.plan.changes == ()
+
+
+def cleared(cluster: KafkaCluster) -> KafkaCluster:
+    raw_quotas.clear(cluster.port(cluster.numbers[0]))
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def three():
+    with KafkaCluster("4.3.1", nodes=3, extra=QUICK) as cluster:
+        yield cluster
+
+
+def test_a_mixed_plan_shows_only_lawful_states_on_every_broker(three: KafkaCluster) -> None:
+    asyncio.run(run_recorded(cleared(three), seed=1))
+
+
+def test_the_recorder_sees_the_unlimited_moment_of_a_plan_that_removes_first(
+    three: KafkaCluster,
+) -> None:
+    async def story() -> None:
+        cluster = cleared(three)
+        pair, user = entity(user="user-0", client_id="app-0"), entity(user="user-0")
+        async with QuotaClient(config(cluster)) as client:
+            await client.alter([Alteration(pair, (("producer_byte_rate", 1024.0),))])
+            await client.wait_visible(
+                [Alteration(pair, (("producer_byte_rate", 1024.0),))], timeout=30
+            )
+            before = await settled(client)
+            with recording(addresses(cluster)) as seen:
+                for one in (
+                    Alteration(pair, (("producer_byte_rate", None),)),
+                    Alteration(user, (("producer_byte_rate", 2048.0),)),
+                ):
+                    await client.alter([one])
+                    await client.wait_visible([one], timeout=30)
+            assert seen.unlawful(before, await settled(client))
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_refused_sets_hold_what_depends_on_them_and_the_next_run_finishes(
+    three: KafkaCluster, seed: int
+) -> None:
+    asyncio.run(run_recorded(cleared(three), seed=seed, refuse=12))
+
+
+def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_next_run_converges(
+    three: KafkaCluster,
+) -> None:
+    async def story() -> None:
+        rng = random.Random(4)  # noqa: S311 - not for secrets
+        inventory = MemoryInventory()
+        cluster = cleared(three)
+        async with QuotaClient(config(cluster)) as client:
+            assert (await reconciled(client, inventory, wish(rng, 0.7))).complete
+            before = await settled(client)
+            second = wish(rng, 0.6)
+            given = ports(client, inventory)
+            prepared = await prepare(given, EVERYTHING, second)
+            doomed = cluster.active_controller()
+            survivors = {
+                number: one for number, one in addresses(cluster).items() if number != doomed
+            }
+            sent = asyncio.Event()
+
+            def progress(phase: str, done: int, total: int) -> None:
+                if phase == "apply" and done >= total // 3:
+                    sent.set()
+
+            async def killer() -> None:
+                await sent.wait()
+                await asyncio.to_thread(cluster.kill, doomed)
+
+            told = Ports(store=client, inventory=inventory, clock=SystemClock(), progress=progress)
+            with recording(survivors) as seen:
+                killing = asyncio.create_task(killer())
+                outcome = await apply(told, EVERYTHING, prepared)
+                await killing
+            after = await settled(client)
+            assert seen.unlawful(before, after) == []
+            assert not outcome.complete or outcome.count("APPLIED") == len(prepared.plan.changes)
+            await asyncio.to_thread(cluster.start, doomed)
+            for _ in range(3):  # a write of unknown fate is waited for, at most 65 s
+                outcome = await reconciled(client, inventory, second)
+                if outcome.complete:
+                    break
+                await SystemClock().sleep(66)
+            assert outcome.complete
+            assert dict(await settled(client)) == dict(second.limits)
+
+    asyncio.run(story())
