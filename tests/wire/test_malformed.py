@@ -171,30 +171,32 @@ def seconds(body: bytes) -> float:
 
 
 def test_unknown_tags_cost_linear_time() -> None:
-    small, large = tagged(500, 20), tagged(4000, 20)
+    small, large = tagged(200, 20), tagged(1600, 20)
     cost = min(seconds(small) for _ in range(3)), min(seconds(large) for _ in range(3))
     assert cost[1] < cost[0] * 8 * 3
 
 
 HOSTILE: list[tuple[str, bytes]] = [
-    ("noise", bytes(range(256)) * 400),
-    ("zeros", V1 + b"\xff\xff\x05" + bytes(100_000)),
-    ("many empty values", V1 + b"\x02\x02" + USER1 + b"\xff\xff\x05" + bytes(200_000)),
-    ("many empty parts", V1 + b"\x02\xff\xff\x01" + b"\x01\x01\x00" * 40_000),
+    ("noise", bytes(range(256)) * 100),
+    ("zeros", V1 + b"\xff\xff\x01" + bytes(33_000)),
+    ("many empty values", V1 + b"\x02\x02" + USER1 + b"\xff\x7f" + bytes(170_000)),
+    ("many empty parts", V1 + b"\x02\x81\x4e" + b"\x01\x01\x00" * 10_000),
     (
         "many values",
-        V1 + b"\x02\x02" + USER1 + encode_varint(20_001) + RATE1 * 20_000 + b"\x00\x00",
+        V1 + b"\x02\x02" + USER1 + encode_varint(2_001) + RATE1 * 2_000 + b"\x00\x00",
     ),
-    ("many tags", tagged(1000, 100)),
-    ("usual", tagged(5000, 0)),
-    ("huge counts", V1 + b"\xff\xff\xff\xff\x07" + b"\xff" * 100_000),
-    ("long varints", V1 + b"\x02\x02" + b"\xff" * 100_000),
+    ("many empty results", bytes(4) + b"\x91\x4e" + b"\x00\x00\x00\x01\x00" * 10_000 + b"\x00"),
+    ("many empty alterations", b"\x91\x4e" + b"\x01\x01\x00" * 10_000 + b"\x00\x00"),
+    ("many tags", tagged(200, 100)),
+    ("usual", tagged(1000, 0)),
+    ("huge counts", V1 + b"\xff\xff\xff\xff\x07" + b"\xff" * 30_000),
+    ("long varints", V1 + b"\x02\x02" + b"\xff" * 30_000),
 ]
 
 
 @pytest.mark.parametrize(("what", "body"), HOSTILE, ids=[what for what, _ in HOSTILE])
 def test_a_body_of_n_bytes_allocates_no_more_than_a_multiple_of_n(what: str, body: bytes) -> None:
-    assert len(body) > 50_000, what
+    assert len(body) > 20_000, what
     tracemalloc.start()
     try:
         for decode in (
@@ -208,7 +210,7 @@ def test_a_body_of_n_bytes_allocates_no_more_than_a_multiple_of_n(what: str, bod
             with contextlib.suppress(DecodeError):
                 decode()
             peak = tracemalloc.get_traced_memory()[1] - before
-            assert peak < 60 * len(body)
+            assert peak < 40 * len(body)
     finally:
         tracemalloc.stop()
 

@@ -17,8 +17,7 @@ from reconciler.wire.sasl.scram import (
     unescape,
 )
 
-NONCE = "rOprNGfwEbeRWgbNEkqO"
-PENCIL = "pencil"
+NONCE, PENCIL = "rOprNGfwEbeRWgbNEkqO", "pencil"
 FIRST = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 PROOF = (
     "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
@@ -28,9 +27,9 @@ FINAL = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 def client(
-    mechanism: str = SHA_256, *, user: str = "user", password: str = "pencil"
+    mechanism: str = SHA_256, *, user: str = "user", password: str | None = None
 ) -> ScramClient:
-    return ScramClient(mechanism, user=user, password=password, nonce=NONCE)
+    return ScramClient(mechanism, user=user, password=password or PENCIL, nonce=NONCE)
 
 
 def work(stepper: ScramClient, challenge: bytes) -> bytes:
