@@ -121,13 +121,24 @@ def rate(key: Key, value: Json) -> float:
     """
     rule = RULES[key]
     if not rule.whole:
-        return check_value(key, value)
+        return check_value(key, _exact(value))
     if isinstance(value, float):
         raise QuotaValueError(f"{rule.field} must be a whole number without a point, or a quantity")
     number = quantity.manifest_whole(value) if isinstance(value, str) else value
     if number > LONG_MAX:
         raise QuotaValueError(f"{rule.field} is above the broker's maximum of {LONG_MAX}")
     return check_value(key, number)
+
+
+def _exact(value: float) -> float:
+    """A huge whole number as the float64 it is exactly; everything else as it is, for ``check_value`` to judge."""
+    if not isinstance(value, int) or value < 2**1023:
+        return value
+    try:
+        number = float(value)
+    except OverflowError:
+        return value
+    return number if int(number) == value else value
 
 
 def _rate_broken(key: Key) -> Broken:

@@ -1,0 +1,126 @@
+"""Documents, names and values that the manifest tests share."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from reconciler.manifest.write import document_name, unwritable_value
+from reconciler.quota.desired import Declaration
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.state import Limits
+
+ODD_NAMES = (
+    "<default>", "CN=a,O=b", "CN=a, O=b", "ünïcødé", "😀", "a/b:c,d=e", " lead", "trail ", "a\nb", "a\r\nb",
+    "\x00\x07\x7f\x85", "\u2028\u2029", "\ufeff", "\uffff", "123", "y", "on", "null", "~", "=", "<<", "1e7", "0o17",
+    "12:30", "2024-01-01", "# c", "a #b", "a: b", "- x", "{a}", "[a]", "*a", "&a", "%a", "@a", "`a", '"', "'", "''",
+    "\\", "\\n", "default", "true", "1_000", ".inf", "+1", "a\tb", "---", "...", "a:", ":a", "?", "? a", "|", ">",
+    "x" * 2000,
+)  # fmt: skip
+
+FORMS: tuple[dict[str, Any], ...] = (
+    {"user": {"name": "alice"}, "clientId": {"name": "app"}},
+    {"user": {"name": "alice"}, "clientId": {"default": True}},
+    {"user": {"name": "alice"}},
+    {"user": {"default": True}, "clientId": {"name": "app"}},
+    {"user": {"default": True}, "clientId": {"default": True}},
+    {"user": {"default": True}},
+    {"clientId": {"name": "app"}},
+    {"clientId": {"default": True}},
+    {"ip": {"name": "10.0.0.7"}},
+    {"ip": {"default": True}},
+)
+"""The ten legal entities, as a spec has them."""
+
+texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30)
+names = st.one_of(st.sampled_from(ODD_NAMES), texts, st.from_regex(r"[a-z][a-z0-9.-]{0,12}", fullmatch=True))
+slots = st.one_of(names, st.just(DEFAULT))
+ips = st.one_of(st.ip_addresses().map(str).filter(lambda ip: not ip.startswith("::ffff:")), st.just(DEFAULT))
+
+entities = st.one_of(
+    st.tuples(slots, slots, st.just(ABSENT)),
+    st.tuples(slots, st.just(ABSENT), st.just(ABSENT)),
+    st.tuples(st.just(ABSENT), slots, st.just(ABSENT)),
+    st.tuples(st.just(ABSENT), st.just(ABSENT), ips),
+).map(lambda slots: Entity(slots))  # type: ignore[arg-type]
+
+whole = st.one_of(
+    st.integers(1, 2**53).map(float),
+    st.sampled_from((1.0, 1024.0, 10485760.0, 20000000.0, 2.0**53 + 2, 2.0**62, 2.0**63, 2.0**63 - 1024)),
+)
+decimal = st.one_of(
+    st.floats(min_value=5e-324, allow_infinity=False, allow_nan=False),
+    st.sampled_from((50.5, 0.1, 1e-9, 100.0, 1e22, 1.7e308, 5e-324, math.pi)),
+)
+
+
+@st.composite
+def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
+    """At least one limit that the entity may carry."""
+    if subject[2] is not ABSENT:
+        return (None, None, None, None, float(draw(st.integers(1, 2**31 - 1))))
+    columns = [draw(st.none() | whole), draw(st.none() | whole), draw(st.none() | decimal), draw(decimal)]
+    return (columns[0], columns[1], columns[2], columns[3], None)
+
+
+@st.composite
+def declarations(draw: st.DrawFn) -> Declaration:
+    """Something that a manifest can say; without places."""
+    subject = draw(entities)
+    limits = draw(limits_for(subject))
+    assert not any(
+        unwritable_value(subject, key, value)
+        for key, value in zip(COLUMNS, limits, strict=True)
+        if value is not None
+    )
+    return Declaration(
+        document=f"{draw(st.sampled_from(('default', 'payments')))}/{document_name(subject)}",
+        entity=subject,
+        limits=limits,
+        deletion_policy=draw(st.none() | st.sampled_from(DeletionPolicy)),
+        suspended=draw(st.booleans()),
+    )
+
+
+def without_place(one: Declaration) -> Declaration:
+    """A declaration as :func:`declarations` makes them."""
+    return replace(one, path="", line=0, lines=(0, 0, 0, 0, 0))
+
+
+def quota(**changes: Any) -> dict[str, Any]:
+    """A correct custom resource; ``changes`` replace parts of its spec."""
+    return {
+        "apiVersion": "kafka-quotas.io/v1alpha1",
+        "kind": "ClientQuota",
+        "metadata": {"name": "a", "namespace": "payments"},
+        "spec": {
+            "clusterRef": {"name": "prod"},
+            "entity": {"user": {"name": "alice"}},
+            "limits": {"producerByteRate": "10Mi"},
+        }
+        | changes,
+    }
+
+
+def cluster(**changes: Any) -> dict[str, Any]:
+    """A correct QuotaCluster; ``changes`` replace parts of its spec."""
+    return {
+        "apiVersion": "kafka-quotas.io/v1alpha1",
+        "kind": "QuotaCluster",
+        "metadata": {"name": "prod"},
+        "spec": {"bootstrapServers": "localhost:9092"} | changes,
+    }
+
+
+HEAD = """\
+apiVersion: kafka-quotas.io/v1alpha1
+kind: ClientQuota
+metadata:
+  name: a
+spec:
+  clusterRef: {name: prod}
+"""
+"""The first six lines of a document; its entity starts on line 7."""

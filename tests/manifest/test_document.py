@@ -1,0 +1,199 @@
+"""A ClientQuota: what it becomes, and that hand-written check, schema and rules never disagree."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.manifest import explain, verdict
+from reconciler.manifest.document import ClientQuota, Declined, from_node, from_resource
+from reconciler.manifest.nodes import Block, Entry, Node, Scalar, from_json, to_json
+from reconciler.manifest.write import document_text
+from reconciler.quota.entity import ABSENT, DEFAULT
+from reconciler.quota.policy import DeletionPolicy
+from tests.manifest.samples import FORMS, ODD_NAMES, declarations, quota
+from tests.manifest.test_rules import ACCEPTED, BROKEN
+from tests.manifest.test_scalars import REFUSED, TEXT
+from tests.manifest.test_yaml_files import reading
+
+ENTITIES = (
+    ("alice", "app", ABSENT), ("alice", DEFAULT, ABSENT), ("alice", ABSENT, ABSENT), (DEFAULT, "app", ABSENT),
+    (DEFAULT, DEFAULT, ABSENT), (DEFAULT, ABSENT, ABSENT), (ABSENT, "app", ABSENT), (ABSENT, DEFAULT, ABSENT),
+    (ABSENT, ABSENT, "10.0.0.7"), (ABSENT, ABSENT, DEFAULT),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "expected"), list(zip(FORMS, ENTITIES, strict=True)))
+def test_each_of_the_ten_forms_is_its_entity(form: dict[str, Any], expected: object) -> None:
+    limits = {"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": 5}
+    assert from_resource(quota(entity=form, limits=limits)).declaration.entity == expected
+
+
+def test_a_document_becomes_a_declaration_with_every_field() -> None:
+    resource = quota(
+        limits={"producerByteRate": "10Mi", "requestPercentage": 50.5},
+        deletionPolicy="Delete",
+        suspend=True,
+    )
+    resource["metadata"]["labels"] = {"team": "payments"}
+    made = from_resource(resource, "somewhere")
+    assert made.cluster == "prod"
+    assert made.labels == {"team": "payments"}
+    one = made.declaration
+    assert one.document == "payments/a"
+    assert one.limits == (10485760.0, None, 50.5, None, None)
+    assert one.deletion_policy is DeletionPolicy.DELETE
+    assert one.suspended
+    assert one.path == "somewhere"
+
+
+def test_a_document_without_a_namespace_is_in_default() -> None:
+    resource = quota()
+    del resource["metadata"]["namespace"]
+    assert from_resource(resource).declaration.document == "default/a"
+
+
+def test_a_whole_number_that_json_made_a_float_is_still_whole() -> None:
+    made = from_resource(quota(limits={"producerByteRate": 5.0, "requestPercentage": 1e22}))
+    assert made.declaration.limits == (5.0, None, 1e22, None, None)
+
+
+def test_an_unset_deletion_policy_is_not_retain() -> None:
+    assert from_resource(quota()).declaration.deletion_policy is None
+
+
+def test_what_the_api_server_and_the_operator_write_is_ignored() -> None:
+    resource = quota()
+    resource["metadata"] |= {"uid": "x", "managedFields": [{"a": 1}], "creationTimestamp": None}
+    resource["status"] = {"conditions": []}
+    assert from_resource(resource).declaration == from_resource(quota()).declaration
+
+
+@pytest.mark.parametrize("document", [one for one in ACCEPTED if one["kind"] == "ClientQuota"])
+def test_a_correct_document_is_accepted(document: dict[str, Any]) -> None:
+    assert isinstance(from_resource(document), ClientQuota)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [document for _, document, words in BROKEN if document["kind"] == "ClientQuota" and "point" not in words],
+)
+def test_a_document_that_breaks_a_rule_is_declined(document: dict[str, Any]) -> None:
+    with pytest.raises(Declined):
+        from_resource(document)
+
+
+@pytest.mark.parametrize("plain", REFUSED)
+def test_an_ambiguous_plain_name_is_declined_and_quoted_accepted(plain: str) -> None:
+    assert not _accepts_name(plain, plain=True)
+    assert _accepts_name(plain, plain=False) is (plain != "")
+
+
+@pytest.mark.parametrize("plain", TEXT)
+def test_a_plain_name_that_is_text_to_all_is_accepted(plain: str) -> None:
+    assert _accepts_name(plain, plain=True)
+
+
+def _accepts_name(text: str, *, plain: bool) -> bool:
+    root = _replaced(from_json(quota()), ("spec", "entity", "user", "name"), Scalar(text, plain, 0, 0))
+    try:
+        return from_node(root, "").declaration.entity == (text, ABSENT, ABSENT)
+    except Declined:
+        return False
+
+
+# ---- one verdict ----------------------------------------------------------------------------
+
+junk: st.SearchStrategy[Any] = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 2**64), st.floats(), st.text(max_size=3), st.just([]), st.just({}),
+    st.sampled_from(("10Mi", "0.5", "1e3", "010", "-1", "8Ei", "9223372036854775807", "Delete", "Retain", "a", "A", "x" * 300)),
+    st.sampled_from((2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**31 - 1, 2**31, 10**400, 0.5, 5.0, 1e308)),
+)  # fmt: skip
+PATHS: tuple[tuple[str, ...], ...] = (
+    ("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ("metadata", "namespace"), ("metadata", "labels"),
+    ("metadata", "labels", "k"), ("metadata", "annotations", "k"), ("metadata", "uid"), ("metadata", "odd"), ("status",),
+    ("spec",), ("spec", "odd"), ("spec", "clusterRef"), ("spec", "clusterRef", "name"), ("spec", "entity"),
+    ("spec", "entity", "user"), ("spec", "entity", "user", "name"), ("spec", "entity", "user", "default"),
+    ("spec", "entity", "clientId"), ("spec", "entity", "clientId", "name"), ("spec", "entity", "clientId", "default"),
+    ("spec", "entity", "ip"), ("spec", "entity", "ip", "name"), ("spec", "entity", "ip", "default"), ("spec", "limits"),
+    ("spec", "limits", "producerByteRate"), ("spec", "limits", "consumerByteRate"), ("spec", "limits", "requestPercentage"),
+    ("spec", "limits", "controllerMutationRate"), ("spec", "limits", "connectionCreationRate"), ("spec", "limits", "odd"),
+    ("spec", "deletionPolicy"), ("spec", "suspend"),
+)  # fmt: skip
+
+
+@st.composite
+def almost_right(draw: st.DrawFn) -> dict[str, Any]:
+    """A correct resource with up to four fields replaced, added or removed."""
+    form = draw(st.sampled_from(FORMS))
+    limits = {"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": "10Mi", "requestPercentage": 5.5}
+    document: dict[str, Any] = quota(entity={slot: dict(one) for slot, one in form.items()}, limits=limits)
+    for _ in range(draw(st.integers(0, 4))):
+        path = draw(st.sampled_from(PATHS))
+        above: Any = document
+        for step in path[:-1]:
+            above = above.setdefault(step, {}) if isinstance(above, dict) else None
+        if isinstance(above, dict):
+            if draw(st.booleans()) and path[-1] in above:
+                del above[path[-1]]
+            else:
+                above[path[-1]] = draw(junk)
+    return document
+
+
+def agreed(root: Node) -> bool:
+    """The verdict on a document, once all three judges gave the same."""
+    try:
+        from_node(root, "f")
+        by_hand = True
+    except Declined:
+        by_hand = False
+    found = explain.problems("ClientQuota", root, "f")
+    assert by_hand is (not found), found
+    by_interpreter = verdict.accepted("ClientQuota", to_json(root)) and not any(verdict.ambiguous_keys(root))
+    assert by_interpreter is by_hand
+    return by_hand
+
+
+@given(almost_right())
+def test_check_schema_and_rules_give_one_verdict_on_resources(document: dict[str, Any]) -> None:
+    agreed(from_json(document))
+
+
+plain_texts = st.sampled_from((*REFUSED, *TEXT, "true", "10Mi", "50.5", "Delete", "a", "5"))
+
+
+@given(almost_right(), st.lists(st.tuples(st.sampled_from(PATHS), plain_texts, st.booleans()), max_size=3))
+def test_check_schema_and_rules_give_one_verdict_on_scalars_as_written(
+    document: dict[str, Any], written: list[tuple[tuple[str, ...], str, bool]]
+) -> None:
+    root = from_json(document)
+    for path, text, plain in written:
+        root = _replaced(root, path, Scalar(text, plain, 3, 7))
+    agreed(root)
+
+
+def _replaced(root: Node, path: tuple[str, ...], value: Node) -> Node:
+    if not path:
+        return value
+    if not isinstance(root, Block):
+        return root
+    entries = dict(root.entries)
+    old = entries.get(path[0])
+    below = _replaced(old.value, path[1:], value) if old is not None else value if len(path) == 1 else None
+    if below is not None:
+        entries[path[0]] = Entry(Scalar(path[0], plain=True, line=2, column=1), below)
+    return Block(entries, root.line, root.column)
+
+
+@given(declarations())
+def test_what_a_manifest_can_say_is_accepted_by_all(one: Any) -> None:
+    nodes, problems = reading(document_text(one, cluster="prod"))
+    assert not problems
+    assert agreed(nodes[0])
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_every_odd_name_is_a_name_when_quoted(name: str) -> None:
+    assert from_resource(quota(entity={"user": {"name": name}})).declaration.entity[0] == name

@@ -1,0 +1,75 @@
+"""Quantities as Kubernetes reads them, exactly."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.manifest.quantity import decimal_text, manifest_whole, parse, spell, whole
+
+EXACT = {
+    "0": 0, "1": 1, "20000000": 20_000_000, "10Mi": 10 * 1024**2, "1Ki": 1024, "1Gi": 1024**3, "1Ti": 1024**4,
+    "1Pi": 1024**5, "1Ei": 1024**6, "1k": 1000, "20M": 20_000_000, "3G": 3 * 10**9, "3T": 3 * 10**12, "3P": 3 * 10**15,
+    "5E": 5 * 10**18, "1500m": Fraction(3, 2), "5u": Fraction(1, 200_000), "7n": Fraction(7, 10**9), "0.5Mi": 512 * 1024,
+    "1.5k": 1500, "1.": 1, ".5": Fraction(1, 2), "1e3": 1000, "1E3": 1000, "1e-3": Fraction(1, 1000), "1.5e2": 150,
+    "+5": 5, "-5": -5, "-0.1": Fraction(-1, 10), "0.1": Fraction(1, 10),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "value"), EXACT.items())
+def test_a_quantity_has_its_exact_value(text: str, value: Fraction) -> None:
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "Mi", "1 Mi", "1MI", "1mi", "1K", "1KB", "1e", "1e1k", "1e100", "1Ki5", "--1", "1_0",
+                                  "0x10", "١", "1\n", "inf", "nan", "1" * 65])  # fmt: skip
+def test_what_is_no_quantity_is_refused(text: str) -> None:
+    with pytest.raises(QuotaValueError):
+        parse(text)
+
+
+def test_a_fraction_is_no_whole_number_and_the_message_says_what_it_is() -> None:
+    with pytest.raises(QuotaValueError, match=r"0\.3Ki is 307\.2"):
+        whole("0.3Ki")
+
+
+@pytest.mark.parametrize("text", ["+5", "010Mi", "5n", "5u", "1e-3", "1.", ".5", "1.0000001k", "-1"])
+def test_a_manifest_takes_only_quantities_that_every_reader_takes_alike(text: str) -> None:
+    with pytest.raises(QuotaValueError):
+        manifest_whole(text)
+
+
+@pytest.mark.parametrize("text", ["8Ei", "9223372036854775807000m", "10E", "9223372036854775808", "1e30"])
+def test_a_quantity_that_kubernetes_would_cut_off_is_refused(text: str) -> None:
+    with pytest.raises(QuotaValueError, match="9223372036854775807"):
+        manifest_whole(text)
+
+
+def test_the_maximum_may_be_written_as_the_number_it_is() -> None:
+    assert manifest_whole("9223372036854775807") == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(10485760, "10Mi"), (20_000_000, "20M"), (16_000_000, "16M"), (1024, "1Ki"), (1000, "1000"), (999, "999"),
+     (1, "1"), (2**62, "4Ei"), (2**63 - 1, "9223372036854775807"), (1536, "1536"), (1_572_864, "1536Ki")],
+)  # fmt: skip
+def test_a_number_is_spelled_as_people_write_it(value: int, text: str) -> None:
+    assert spell(value) == text
+
+
+@given(st.integers(1, 2**63 - 1) | st.integers(1, 2**20).map(lambda n: n * 1024**3))
+def test_spelling_and_reading_give_the_number_back(value: int) -> None:
+    assert manifest_whole(spell(value)) == value
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(0, 9))
+def test_the_text_of_an_exact_decimal_reads_as_itself(digits: int, places: int) -> None:
+    exact = Fraction(digits, 10**places)
+    assert Fraction(decimal_text(exact)) == exact
+
+
+def test_a_fraction_without_a_decimal_is_shown_as_a_fraction() -> None:
+    assert decimal_text(Fraction(1, 3)) == "1/3"
