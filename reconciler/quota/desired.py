@@ -68,6 +68,10 @@ class Desired:
         documents: Every document that exists, frozen ones included.
         frozen: Documents that claim nothing now (suspended, invalid, not granted); pairs recorded as theirs are
             neither written nor removed.
+        pair_count: How many pairs are asked for.
+
+    Raises:
+        ValueError: An entity has limits without a claim, or the other way round.
     """
 
     limits: Mapping[Entity, Limits] = field(default_factory=dict[Entity, Limits])
@@ -77,6 +81,13 @@ class Desired:
     conflicts: tuple[Conflict, ...] = ()
     documents: frozenset[str] = frozenset()
     frozen: frozenset[str] = frozenset()
+    pair_count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.limits.keys() != self.claims.keys():
+            raise ValueError("every desired entity needs a claim, and every claim limits")
+        unset = sum(limits.count(None) for limits in self.limits.values())
+        object.__setattr__(self, "pair_count", len(COLUMNS) * len(self.limits) - unset)
 
     def claim(self, subject: Entity, key: Key) -> Declaration | None:
         """The declaration that a desired pair comes from."""
@@ -93,16 +104,16 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
         declarations: Valid documents; suspended ones are taken as frozen.
         frozen: Names of further documents that exist but must not claim anything.
     """
+    everything = tuple(declarations)
+    halted = {one.document for one in everything if one.suspended}
+    halted.update(frozen)
     limits: dict[Entity, Limits] = {}
     claims: dict[Entity, tuple[Declaration, ...]] = {}
-    documents = set(frozen)
-    halted = set(documents)
     shared: set[Entity] = set()
-    for one in declarations:
-        documents.add(one.document)
-        if one.suspended:
-            halted.add(one.document)
-        elif one.entity in claims:
+    for one in everything:
+        if one.document in halted:
+            continue
+        if one.entity in claims:
             claims[one.entity] += (one,)
             shared.add(one.entity)
         else:
@@ -117,7 +128,7 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
         limits=limits,
         claims=claims,
         conflicts=tuple(conflicts),
-        documents=frozenset(documents),
+        documents=frozenset(halted.union(one.document for one in everything)),
         frozen=frozenset(halted),
     )
 

@@ -35,6 +35,9 @@ class Owner:
 Owners: TypeAlias = tuple[Owner | None, Owner | None, Owner | None, Owner | None, Owner | None]
 NO_OWNERS: Final[Owners] = (None, None, None, None, None)
 
+SETTLING_SECONDS: Final = 65.0
+"""How long a write without an answer may still land: the broker itself retries it for 60 s (BrokerServer, 3.4 to 4.4)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -43,8 +46,8 @@ class Record:
     Attributes:
         applied: Value last applied per key, in columns.
         owners: Whose each of them is, in the same columns; set exactly where ``applied`` is.
-        sole: The one owner of all of them, ``None`` where they differ. Derived; kept because the planner asks
-            it of every entity.
+        sole: The one owner of all of them, ``None`` where they differ. Derived; kept because the planner
+            asks it of every entity.
     """
 
     applied: Limits
@@ -52,8 +55,15 @@ class Record:
     sole: Owner | None = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        distinct = {owner for owner in self.owners if owner is not None}
-        object.__setattr__(self, "sole", distinct.pop() if len(distinct) == 1 else None)
+        sole: Owner | None = None
+        for owner in self.owners:
+            if owner is None or owner is sole:
+                continue
+            if sole is not None and owner != sole:
+                sole = None
+                break
+            sole = owner
+        object.__setattr__(self, "sole", sole)
 
     def with_pair(self, key: Key, value: float | None, owner: Owner | None) -> "Record":
         """The record with one pair written or forgotten (both ``None``)."""
@@ -80,6 +90,10 @@ class Intent:
     owner: Owner
     at: float = 0.0
 
+    def may_still_land(self, now: float) -> bool:
+        """Whether the broker may still be trying."""
+        return now < self.at + SETTLING_SECONDS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
@@ -93,8 +107,9 @@ class Override:
         who: Who asked.
         reason: Why.
         before: What was live when it began: restored at the end where no document declares the pair.
-        declared: For a rollback: what was declared when it began; it ends early once that changes. ``ends_with_document`` says whether.
-        ends_with_document: Whether a change of the declared value ends it.
+        declared: What was declared when it began.
+        ends_with_document: For a rollback: whether a change of what is declared ends it early. Where nothing is
+            declared any more, the rolled-back value then stays.
     """
 
     entity: Entity
@@ -173,7 +188,7 @@ class OverrideSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideEnded:
-    """An override expired and its value was replaced, or somebody ended it."""
+    """An override is over and its value was replaced. To end one early, set its ``until`` to now: then its value goes first."""
 
     entity: Entity
     key: Key

@@ -163,6 +163,11 @@ class Rules:
             return Policy.UPSERT
         return self.policy
 
+    @property
+    def may_record(self) -> bool:
+        """Whether records may change at all."""
+        return self.in_force is not Policy.OBSERVE
+
     def in_scope(self, subject: Entity) -> bool:
         """Whether the entity is ours to look after; always true without a scope."""
         return not self.scope or any(pattern.matches(subject) for pattern in self.scope)
@@ -176,24 +181,21 @@ class Rules:
 
         Args:
             cause: The row of the three-way table.
-            fate: How the pair ceased to be declared; needed for ``PRUNE`` and ``CHANGED_BY_ANOTHER``.
+            fate: How the pair ceased to be declared, for pairs that we own; unknown counts as retained.
         """
         column = STRICTNESS.index(self.in_force)
         match cause:
             case Cause.DRIFT:
                 return DRIFT[self.drift][column]
+            case Cause.PRUNE | Cause.GONE if not self.complete:
+                # A document that was not read may still ask for the pair.
+                return Action.REPORT
             case Cause.PRUNE:
-                action = PRUNE[fate or Fate.UNSET][column]
-                return Action.REPORT if action is Action.WRITE and not self.complete else action
+                return PRUNE[fate or Fate.EXPLICIT_RETAIN][column]
             case Cause.CHANGED_BY_ANOTHER:
                 return self.permits(Cause.PRUNE, fate) if self.force else Action.REPORT
             case Cause.UNMANAGED:
-                may = (
-                    self.in_force is Policy.SYNC
-                    and self.exclusive
-                    and bool(self.scope)
-                    and self.complete
-                )
-                return Action.WRITE if may else Action.REPORT
+                sync = self.in_force is Policy.SYNC and self.complete
+                return Action.WRITE if sync and self.exclusive and self.scope else Action.REPORT
             case _:
                 return PERMITTED[cause][column]

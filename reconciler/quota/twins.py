@@ -5,11 +5,15 @@
 """
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.state import State, set_values
+
+_SHORT_IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +40,34 @@ class Twin:
 
 
 def canonical_address(text: str) -> str | None:
-    """The address in its canonical text, IPv4-mapped addresses as IPv4; ``None`` if it is no literal."""
+    """The address in its canonical text, IPv4-mapped addresses as IPv4; ``None`` if it is no literal.
+
+    Brackets and short IPv4 forms (``10.1`` is 10.0.0.1) are read as Java reads them (java.net.InetAddress.getByName):
+    the last number fills all bytes that are left.
+    """
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     try:
-        address = ipaddress.ip_address(text.removeprefix("[").removesuffix("]"))
+        address = ipaddress.ip_address(_whole_ipv4(bare))
     except ValueError:
         return None
-    mapped = getattr(address, "ipv4_mapped", None)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(mapped or address)
+
+
+def _whole_ipv4(text: str) -> str | int:
+    """A short IPv4 form as its number, anything else as it is."""
+    if not _SHORT_IPV4.fullmatch(text):
+        return text
+    *leading, last = (int(number) for number in text.split("."))
+    left = 4 - len(leading)
+    if max(leading, default=0) > 255 or last >= 256**left:
+        return text
+    return last + sum(number << 8 * (3 - at) for at, number in enumerate(leading))
+
+
+def is_named_ip(subject: Entity) -> bool:
+    """Whether the entity is one address."""
+    return isinstance(subject[2], str)
 
 
 def find_twins(wanted: Iterable[Entity], live: State) -> tuple[Twin, ...]:
@@ -52,16 +77,22 @@ def find_twins(wanted: Iterable[Entity], live: State) -> tuple[Twin, ...]:
         wanted: Named ip entities that are about to be set.
         live: What the cluster has.
     """
-    named = {canonical_address(str(one[2])): one for one in wanted}
+    named: dict[str, list[Entity]] = {}
+    for one in wanted:
+        address = canonical_address(str(one[2]))
+        if address is not None:
+            named.setdefault(address, []).append(one)
     if not named:
         return ()
     found: list[Twin] = []
     for subject, limits in live.limits.items():
-        address = subject[2]
-        if not isinstance(address, str):
+        slot = subject[2]
+        if not isinstance(slot, str):
             continue
-        mine = named.get(canonical_address(address))
-        if mine is not None and mine != subject:
-            keys = tuple(str(key) for key, _ in set_values(limits))
-            found.append(Twin(entity=mine, live=subject, keys=keys))
+        keys = tuple(str(key) for key, _ in set_values(limits))
+        found.extend(
+            Twin(entity=mine, live=subject, keys=keys)
+            for mine in named.get(canonical_address(slot) or "", ())
+            if mine != subject
+        )
     return tuple(sorted(found, key=lambda twin: (str(twin.entity[2]), str(twin.live[2]))))
