@@ -1,4 +1,8 @@
-"""What the readers of a run are given: a preview before anything is sent, an outcome afterwards. Values only."""
+"""What the readers of a run are given: a preview before anything is sent, an outcome afterwards. Values only.
+
+What may be large is left out of ``repr``: asyncio builds the repr of a finished task, result included, when it
+restores the handler of Ctrl-C, and 30,000 changes would cost more there than in all the rest of a run.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,11 +67,11 @@ class Preview:
         origin: Who made it.
     """
 
-    plan: Plan
-    basis: Basis
+    plan: Plan = field(repr=False)
+    basis: Basis = field(repr=False)
     violations: tuple[Violation, ...] = ()
     verdict: Verdict
-    impact: Impact | None = None
+    impact: Impact | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     advice: tuple[Advice, ...] = ()
     policy: Policy
@@ -173,7 +177,7 @@ class Outcome:
 
     cluster_id: str
     digest: str
-    pairs: tuple[PairOutcome, ...] = ()
+    pairs: tuple[PairOutcome, ...] = field(default=(), repr=False)
     visibility: Visibility | None = None
     bookkeeping: int = 0
     recorded: bool = True

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.errors import UsageError, WrongCluster
@@ -36,8 +36,8 @@ class Observation:
 
     cluster: Cluster | None
     cluster_id: str
-    live: State
-    owned: Owned
+    live: State = field(repr=False)
+    owned: Owned = field(repr=False)
     at: float
     snapshot_at: float | None = None
 

@@ -85,6 +85,7 @@ class Orders:
         overrides: Overrides that begin with this run.
         ended: Pairs whose override ends now.
         known: Principals whose limits the impact speaks of, besides those that the cluster itself names.
+        assess: Whether somebody will read what the plan means for clients; it costs as much as the plan itself.
         own_principal: Who we are to the cluster, for the warning that we limit ourselves.
         pace: Wait after each request until it is visible; above 50,000 changed keys that is done anyway.
         origin: Who runs this, from what.
@@ -99,6 +100,7 @@ class Orders:
     overrides: tuple[OverrideOrder, ...] = ()
     ended: frozenset[Pair] = frozenset()
     known: tuple[Principal, ...] = ()
+    assess: bool = True
     own_principal: Principal | None = None
     pace: bool = False
     origin: Origin = field(default_factory=Origin)

@@ -9,7 +9,6 @@ wrong types, cut-off text, another kind, a newer format.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 from reconciler.errors import ConfigError, QuotaValueError
@@ -22,9 +21,28 @@ _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf
 """Values that a cluster may hold and JSON cannot say; written as these strings."""
 
 
+_ENCODE: Final = json.JSONEncoder(
+    separators=(",", ":"), sort_keys=True, ensure_ascii=True, allow_nan=False
+).encode
+_SMALL: Final = json.JSONEncoder(
+    separators=(", ", ": "), sort_keys=True, ensure_ascii=True, allow_nan=False
+).encode
+
+
 def dump(document: Mapping[str, Json]) -> str:
-    """The document as text: sorted keys, two spaces, ASCII, one line feed at the end."""
-    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+    """The document as text: one field per line, long arrays with one item per line, sorted, ASCII.
+
+    So a line of a diff is a fact that changed, and 30,000 rows are written at the speed of the C encoder.
+    """
+    fields: list[str] = []
+    for name in sorted(document):
+        value = document[name]
+        if isinstance(value, list) and value:
+            text = "[\n    " + ",\n    ".join(map(_ENCODE, value)) + "\n  ]"
+        else:
+            text = _SMALL(value)
+        fields.append(f"  {_ENCODE(name)}: {text}")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def value_json(value: float | None) -> float | int | str | None:
@@ -43,19 +61,38 @@ def entity_json(subject: Entity) -> list[list[str | None]]:
     return [[kind, name] for kind, name in parts(subject)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A value of a document with the way to it, so that every error can name its place.
+    """A value of a document that knows the way to it, so that every error can name its place.
 
-    Attributes:
+    A plain class and not a dataclass: a plan of 30,000 changes makes half a million of them.
+
+    Args:
         value: What stands there.
-        path: The way from the top, such as ``changes[3].after``; "" at the top.
+        step: The last step of the way, such as ``.after`` or ``[3]``; "" at the top.
         where: File name or another name of the document.
+        parent: Where the step leads from.
     """
 
-    value: object
-    path: str
-    where: str
+    __slots__ = ("_parent", "_step", "_where", "value")
+
+    def __init__(
+        self, value: object, *, step: str = "", where: str = "", parent: "Reader | None" = None
+    ) -> None:
+        self.value = value
+        self._step = step
+        self._where = where
+        self._parent = parent
+
+    @property
+    def path(self) -> str:
+        """The way from the top, such as ``changes[3].after``."""
+        above = self._parent.path if self._parent is not None else ""
+        return f"{above}{self._step}".removeprefix(".")
+
+    @property
+    def where(self) -> str:
+        """File name or another name of the document."""
+        return self._where if self._parent is None else self._parent.where
 
     def fail(self, expected: str) -> NoReturn:
         """Raise for what stands here.
@@ -149,7 +186,7 @@ class Reader:
         return word if word in names else self.fail(f"one of {', '.join(sorted(names))}")
 
     def _at(self, step: str, value: object) -> "Reader":
-        return Reader(value=value, path=f"{self.path}{step}".removeprefix("."), where=self.where)
+        return Reader(value, step=step, parent=self)
 
 
 def load(text: str, *, kind: str, format_version: int, where: str) -> Reader:
@@ -180,7 +217,7 @@ def load(text: str, *, kind: str, format_version: int, where: str) -> Reader:
             where=where,
             hint="make it anew with the kquota that is to read it",
         )
-    return Reader(value=value, path="", where=where)
+    return Reader(value, where=where)
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -74,6 +74,8 @@ class FakeCluster:
         self._start = state or State()
         self._log: list[tuple[float, Entity, tuple[tuple[Key, float | None], ...]]] = []
         self._late: list[Alteration] = []
+        self._values = {(e, key): value for e, key, value in self._start.pairs()}
+        self._states: dict[int, State] = {}
 
     # ---- the port ----
 
@@ -142,6 +144,7 @@ class FakeCluster:
 
     def write(self, subject: Entity, key: Key, value: float | None) -> None:
         """Somebody else changes a value."""
+        self._values[subject, key] = value
         self._log.append((self.clock.monotonic(), subject, ((key, value),)))
 
     def land_late_ones(self) -> None:
@@ -157,11 +160,13 @@ class FakeCluster:
 
     def at(self, position: int) -> State:
         """The state after so many entries of the log."""
-        return self._start.with_values(
-            (subject, key, value)
-            for _, subject, operations in self._log[:position]
-            for key, value in operations
-        )
+        if position not in self._states:
+            self._states[position] = self._start.with_values(
+                (subject, key, value)
+                for _, subject, operations in self._log[:position]
+                for key, value in operations
+            )
+        return self._states[position]
 
     def states(self) -> list[State]:
         """Every state that the log went through, the first included."""
@@ -205,9 +210,10 @@ class FakeCluster:
         changed = tuple(
             (Key(name), value)
             for name, value in one.operations
-            if name in set(COLUMNS) and self.truth.value(one.entity, Key(name)) != value
+            if name in set(COLUMNS) and self._values.get((one.entity, Key(name))) != value
         )
         if changed:
+            self._values.update({(one.entity, key): value for key, value in changed})
             self._log.append((self.clock.monotonic(), one.entity, changed))
 
 

@@ -1,0 +1,99 @@
+"""Small worlds to reconcile: documents in one line, ports in memory, runs as one call."""
+
+import asyncio
+from dataclasses import replace
+
+from reconciler.inventory.audit import MemoryAuditLog
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.guards import Guards
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owned
+from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.report import Outcome
+from reconciler.quota.state import State, limits_of
+from reconciler.reconcile import Orders, Ports, Prepared, apply, prepare
+from tests.fakes.cluster import FakeCluster
+
+RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+ALICE, BOB, ANYONE = entity(user="alice"), entity(user="bob"), entity(user=DEFAULT)
+ALICE_SHOP = entity(user="alice", client_id="shop")
+
+OPEN = Guards(
+    max_removals=10_000,
+    max_removed_percent=100.0,
+    max_change_factor=1e12,
+    protect_defaults=False,
+    allow_small_values=True,
+    allow_empty=True,
+)
+"""Guards that let everything through."""
+
+
+def declared(
+    subject: Entity,
+    values: dict[Key, float],
+    *,
+    document: str = "",
+    policy: DeletionPolicy | None = None,
+) -> Declaration:
+    name = document or f"team/{subject}"
+    return Declaration(
+        document=name,
+        entity=subject,
+        limits=limits_of(values),
+        path=f"{name}.yaml",
+        line=3,
+        deletion_policy=policy,
+    )
+
+
+def documents(values: dict[Entity, dict[Key, float]]) -> Desired:
+    return merge([declared(subject, limits) for subject, limits in values.items()])
+
+
+def state(values: dict[Entity, dict[Key, float]]) -> State:
+    return State(limits={subject: limits_of(limits) for subject, limits in values.items()})
+
+
+class World:
+    """A cluster, its records, its audit log."""
+
+    def __init__(
+        self,
+        live: dict[Entity, dict[Key, float]] | None = None,
+        *,
+        policy: Policy = Policy.SYNC,
+        owned: Owned | None = None,
+        guards: Guards = OPEN,
+        **cluster,
+    ) -> None:
+        self.cluster = FakeCluster(state(live or {}), **cluster)
+        self.inventory = MemoryInventory(*([owned] if owned else []))
+        self.audit = MemoryAuditLog()
+        self.progress: list[tuple[str, int, int]] = []
+        self.ports = Ports(
+            store=self.cluster,
+            inventory=self.inventory,
+            clock=self.cluster.clock,
+            audit=self.audit,
+            progress=lambda *told: self.progress.append(told),
+        )
+        self.orders = Orders(rules=Rules(policy=policy, sync_confirmed=True), guards=guards)
+
+    def told(self, **orders) -> Orders:
+        return replace(self.orders, **orders)
+
+    async def run(self, desired: Desired, **orders) -> Outcome:
+        told = self.told(**orders)
+        return await apply(self.ports, told, await prepare(self.ports, told, desired))
+
+    def apply(self, desired: Desired, **orders) -> Outcome:
+        return asyncio.run(self.run(desired, **orders))
+
+    def plan(self, desired: Desired, **orders) -> Prepared:
+        return asyncio.run(prepare(self.ports, self.told(**orders), desired))
+
+    def owned(self) -> Owned:
+        return asyncio.run(self.inventory.load(self.cluster.cluster_id))
