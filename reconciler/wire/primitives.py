@@ -135,9 +135,10 @@ class Reader:
 
     def _advance(self, size: int, what: str) -> int:
         start = self._offset
-        if size > self.left:
+        end = start + size
+        if end > len(self._body):
             raise DecodeError(f"{what} needs {size} bytes, {self.left} are left", offset=start)
-        self._offset = start + size
+        self._offset = end
         return start
 
     def int8(self) -> int:
@@ -176,7 +177,11 @@ class Reader:
 
     def varint(self) -> int:
         """An unsigned varint of at most five bytes and at most 2^31 - 1."""
-        value, self._offset = read_varint(self._body, self._offset)
+        start = self._offset
+        if start < len(self._body) and (octet := self._body[start]) < 0x80:  # nearly always
+            self._offset = start + 1
+            return octet
+        value, self._offset = read_varint(self._body, start)
         return value
 
     def _length(self, read_classic: Callable[[], int], what: str) -> int | None:
@@ -197,7 +202,7 @@ class Reader:
             raise DecodeError(f"a string of {length} bytes is above Kafka's limit", offset=start)
         begin = self._advance(length, "a string")
         try:
-            return self._body[begin : begin + length].decode()
+            return self._body[begin : self._offset].decode()
         except UnicodeDecodeError as error:
             raise DecodeError(f"a string is not UTF-8: {error.reason}", offset=begin) from error
 
@@ -249,7 +254,11 @@ class Reader:
     def skip_tags(self) -> None:
         """Passes over the tagged fields that end a structure; does nothing in classic versions."""
         if self._flexible:
-            self._offset = skip_tags(self._body, self._offset)
+            start = self._offset
+            if self._body[start : start + 1] == b"\x00":  # nearly always
+                self._offset = start + 1
+            else:
+                self._offset = skip_tags(self._body, start)
 
     def tags(self) -> dict[int, bytes]:
         """Tagged fields by number; empty in classic versions.
