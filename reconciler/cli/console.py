@@ -90,15 +90,18 @@ class Console:
         if text:
             self.note(self._styled("hint", f"hint: {text}"))
 
-    def confirm(self, question: str) -> bool:
-        """Ask a person; anything but y or yes is no. The end of input is no, too."""
+    def question(self, text: str) -> None:
+        """Ask a person."""
         with contextlib.suppress(OSError, ValueError):
-            self.err.write(f"{question} [y/N] ")
+            self.err.write(f"{text} [y/N] ")
             self.err.flush()
-        answer = sys.stdin.readline()
-        if not answer.endswith("\n"):
+
+    def answer(self) -> bool:
+        """What the person said; anything but y or yes is no. The end of input is no, too."""
+        said = sys.stdin.readline()
+        if not said.endswith("\n"):
             self.note("")
-        return answer.strip().lower() in {"y", "yes"}
+        return said.strip().lower() in {"y", "yes"}
 
     def flush(self) -> None:
         """Hand everything to the reader, so that a reader who went away is noticed here."""

@@ -97,7 +97,10 @@ def test_long_work_says_plain_lines_now_and_then_elsewhere():
 )
 def test_only_yes_is_yes(monkeypatch, answer, agreed):
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
-    assert Screen().console.confirm("Apply?") is agreed
+    screen = Screen()
+    screen.console.question("Apply?")
+    assert screen.console.answer() is agreed
+    assert screen.words.startswith("Apply? [y/N] ")
 
 
 def test_a_reader_that_went_away_is_no_reason_for_words():

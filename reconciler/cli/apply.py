@@ -1,0 +1,135 @@
+"""``kquota apply``: make the cluster as declared, or as a saved plan says; send, verify, record."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import FILE, Where, format_option, where_options
+from reconciler.cli.orders import Limits, limit_options
+from reconciler.cli.planning import Sources, source_options
+from reconciler.cli.values import Duration
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.planning import Task
+    from reconciler.cli.where import Target
+    from reconciler.reconcile import SavedPlan
+
+HELP: Final = """Make the cluster as declared: plan, ask, send, read back from every broker, record.
+
+On a terminal it shows the plan and asks; elsewhere it needs --yes. One entity that the broker refuses does
+not stop the others. A second run has nothing to do.
+
+A saved plan is no set of instructions: the plan is made again from the documents, and must have the same effect
+on a cluster that is still as it was (else exit 4).
+
+\b
+Example:
+  kquota apply
+  kquota apply --cluster prod --yes --out outcome.json
+  kquota apply plan.json --yes --max-age 2h
+  kquota apply --only user=alice --correct-drift"""
+
+TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
+"""Lets --trust-plan work without a terminal; the benchmarks set it."""
+
+
+@click.command(help=HELP)
+@click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--expect-digest", metavar="DIGEST", help="The effect that was approved; another one is refused.")  # fmt: skip
+@click.option("--max-age", type=Duration(), default="24h", show_default=True, metavar="DURATION",
+              help="Oldest saved plan that is accepted.")  # fmt: skip
+@click.option("--trust-plan", is_flag=True,
+              help="Do not make a saved plan again from the documents. Refused in CI and without a terminal.")  # fmt: skip
+@click.option("--pace", is_flag=True, help="Wait after each request until every broker shows it.")
+@click.option(
+    "--out", type=FILE, metavar="FILE", help="Save the outcome here (for kquota rollback)."
+)
+@where_options(revisions=True)
+@source_options
+@limit_options
+@format_option("text", "json")
+@click.pass_obj
+def apply(
+    console: Console,
+    *,
+    paths: Sequence[str],
+    yes: bool,
+    expect_digest: str | None,
+    max_age: float,
+    trust_plan: bool,
+    pace: bool,
+    out: Path | None,
+    where: Where,
+    sources: Sources,
+    limits: Limits,
+    output: str,
+) -> Exit:
+    """Check what can be checked first, then do one cluster after the other."""
+    from reconciler.cli.applying import Wanted, apply_one
+    from reconciler.cli.every import for_each
+    from reconciler.cli.planning import task_for
+    from reconciler.cli.showing import show_config_changes
+    from reconciler.cli.where import targets
+
+    saved, paths = saved_plan(paths)
+    if trust_plan:
+        _check_trust(console, saved)
+    if not yes and not console.asks:
+        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
+    chosen = targets(where)
+    if len(chosen) > 1 and (saved is not None or out is not None or expect_digest is not None):
+        raise UsageError("a saved plan, a digest and --out are about one cluster, not several")
+    show_config_changes(console, where)
+
+    def work(target: "Target") -> Exit:
+        task: Task | None = None
+        if not trust_plan:
+            task = task_for(console, target, paths, limits, sources)
+            task = replace(task, orders=replace(task.orders, pace=pace))
+        wanted = Wanted(
+            target=target, task=task, saved=saved, limits=limits, sources=sources, yes=yes,
+            expect_digest=expect_digest, max_age=max_age, pace=pace, out=out, output=output,
+        )  # fmt: skip
+        return apply_one(console, wanted)
+
+    return for_each(console, chosen, work)
+
+
+def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]":
+    """The saved plan that stands first, and the other paths.
+
+    Raises:
+        UsageError: It cannot be read.
+        ConfigError: It is no plan of a format that we know.
+    """
+    if not paths or not paths[0].endswith(".json"):
+        return None, paths
+    from reconciler.cli.files import read_text
+    from reconciler.render.json_plan import read_plan
+
+    return read_plan(read_text(Path(paths[0])), where=paths[0]), paths[1:]
+
+
+def _check_trust(console: Console, saved: "SavedPlan | None") -> None:
+    """``--trust-plan`` is for a person who looks at this very plan.
+
+    Raises:
+        UsageError: There is no plan, or nobody who could look at it.
+    """
+    if saved is None:
+        raise UsageError("--trust-plan needs a saved plan")
+    if os.environ.get(TRUST_VARIABLE):
+        return
+    if os.environ.get("CI") or not console.asks:
+        raise UsageError(
+            "--trust-plan is refused in CI and without a terminal",
+            hint="apply plan.json without it: the plan is made again and compared",
+        )

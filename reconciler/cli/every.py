@@ -1,0 +1,33 @@
+"""The same work for every cluster that was meant: one that fails does not stop the others."""
+
+from collections.abc import Callable, Sequence
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit, told, worst
+from reconciler.cli.where import Target
+from reconciler.errors import Interrupted, KquotaError
+
+
+def for_each(console: Console, targets: Sequence[Target], work: Callable[[Target], Exit]) -> Exit:
+    """The worst of the exit codes.
+
+    With one cluster its error goes on to the frame of the program. With several, each is told at once under the
+    cluster's name, and the next one follows; only a wish to stop ends the round.
+
+    Args:
+        console: Where errors go.
+        targets: The clusters.
+        work: What to do with one.
+    """
+    if len(targets) == 1:
+        return work(targets[0])
+    codes: list[Exit] = []
+    for target in targets:
+        console.note(f"== {target.shown}")
+        try:
+            codes.append(work(target))
+        except Interrupted:
+            raise
+        except KquotaError as error:
+            codes.append(told(console, error))
+    return worst(codes)

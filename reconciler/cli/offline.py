@@ -1,0 +1,123 @@
+"""``plan --offline``: something that stands for the cluster, and a plan against it without any connection."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+from reconciler.cli.console import Console
+from reconciler.cli.files import read_text
+from reconciler.cli.planning import Task, narrowed
+from reconciler.cli.records import read_only_inventory
+from reconciler.cli.world import by_rules
+from reconciler.client.clock import SystemClock
+from reconciler.errors import ConfigError, UsageError
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.revision import RevisionInventory
+from reconciler.ports import Inventory
+from reconciler.quota.report import Verdict
+from reconciler.quota.state import State
+from reconciler.reconcile import Observation, Ports, Prepared, Validation, preview
+from reconciler.reconcile.observe import check_cluster
+from reconciler.reconcile.validate import validate
+from reconciler.render.json_state import read_state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandIn:
+    """What stands for a cluster.
+
+    Attributes:
+        cluster_id: Whose it would be; "" where nobody knows.
+        state: What it holds.
+        taken_at: Seconds since the epoch; ``None`` where it was not taken from a cluster or does not say.
+    """
+
+    cluster_id: str
+    state: State
+    taken_at: float | None
+
+
+def plan_offline(console: Console, task: Task, snapshot: Path | None) -> Prepared:
+    """A plan against a snapshot, else against the revision of ``--since``, else our records, else nothing at all.
+
+    Raises:
+        UsageError: The snapshot cannot be read, or the broker was to be asked.
+        ConfigError: It is no snapshot.
+        WrongCluster: It is of another cluster than the expected one.
+    """
+    if task.orders.validation is Validation.BROKER:
+        raise UsageError("--offline and --validate broker contradict each other")
+    return asyncio.run(_planned(console, task, snapshot))
+
+
+async def _planned(console: Console, task: Task, snapshot: Path | None) -> Prepared:
+    clock = SystemClock()
+    inventory: Inventory = (
+        MemoryInventory() if task.records.none else read_only_inventory(task.target, clock)
+    )
+    if task.records.since is not None:
+        inventory = RevisionInventory(task.records.since, inventory=inventory)
+    found = await _stand_in(console, task, snapshot, inventory)
+    seen = Observation(
+        cluster=None,
+        cluster_id=found.cluster_id,
+        live=found.state,
+        owned=await inventory.load(found.cluster_id),
+        at=clock.now(),
+        snapshot_at=found.taken_at,
+    )
+    first = preview(seen, task.desired, task.orders, verdict=Verdict(source="none"))
+    ports = Ports(store=_NoCluster(), inventory=inventory, clock=clock, validator=by_rules)
+    verdict = await validate(ports, task.orders, seen, first.plan.changes)
+    return narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), task.orders)
+
+
+async def _stand_in(
+    console: Console, task: Task, snapshot: Path | None, inventory: Inventory
+) -> StandIn:
+    expected = task.orders.expected_cluster_id
+    if snapshot is not None:
+        cluster_id, taken_at, state = read_state(read_text(snapshot), where=str(snapshot))
+        check_cluster(cluster_id, expected)
+        return StandIn(cluster_id=cluster_id, state=state, taken_at=_seconds(taken_at, snapshot))
+    if task.records.since is not None:
+        console.note("offline: what was declared at the revision of --since stands for the cluster")
+        limits = dict(task.records.since.limits)
+        return StandIn(cluster_id=expected or "", state=State(limits=limits), taken_at=None)
+    owned = None if expected is None else await inventory.load(expected)
+    if owned is not None and owned.known:
+        console.note("offline: what we applied last stands for the cluster")
+        limits = {subject: record.applied for subject, record in owned.records.items()}
+        return StandIn(cluster_id=expected or "", state=State(limits=limits), taken_at=None)
+    console.note("offline: an empty cluster is assumed; --snapshot or --since says more")
+    return StandIn(cluster_id=expected or "", state=State(), taken_at=None)
+
+
+def _seconds(text: str, where: Path) -> float | None:
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).timestamp()
+    except ValueError as error:
+        raise ConfigError(f"takenAt {text!r} is no time", where=str(where)) from error
+
+
+class _NoCluster:
+    """A ``QuotaStore`` where there is none: offline, nobody may ask."""
+
+    async def cluster(self) -> NoReturn:
+        self._refuse()
+
+    async def describe(self, *_: object, **__: object) -> NoReturn:
+        self._refuse()
+
+    async def alter(self, *_: object, **__: object) -> NoReturn:
+        self._refuse()
+
+    async def wait_visible(self, *_: object, **__: object) -> NoReturn:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise UsageError("--offline asks no cluster")

@@ -1,0 +1,51 @@
+"""Outcomes of applies on disk: what ``kquota rollback`` reads."""
+
+from pathlib import Path
+from typing import Final
+
+from reconciler.cli.console import Console
+from reconciler.cli.files import write_text
+from reconciler.cli.where import Target
+from reconciler.errors import UsageError
+from reconciler.quota.report import Outcome
+from reconciler.render.json_outcome import outcome_text
+from reconciler.render.units import instant
+
+FOLDER: Final = ".kquota/outcomes"
+KEPT: Final = 50
+"""So many outcomes are kept; older ones go."""
+
+
+def keep_outcome(
+    console: Console, target: Target, outcome: Outcome, out: Path | None
+) -> Path | None:
+    """Write an outcome that changed something; ``None`` if it could not be kept, which is only warned of.
+
+    Args:
+        console: For the warning.
+        target: Whose outcome.
+        outcome: What became of an apply.
+        out: Where to; ``None`` = a folder below the project's, named by time and cluster.
+    """
+    if out is None and not outcome.pairs:
+        return None
+    path = out or _own_place(target, outcome)
+    try:
+        if out is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _forget_old(path.parent)
+        write_text(path, outcome_text(outcome))
+    except (OSError, UsageError) as error:
+        console.warning(f"the outcome could not be kept: {error}")
+        return None
+    return path
+
+
+def _own_place(target: Target, outcome: Outcome) -> Path:
+    when = instant(outcome.started_at).replace(":", "")
+    return target.root / FOLDER / f"{when}-{target.name or 'cluster'}.json"
+
+
+def _forget_old(folder: Path) -> None:
+    for old in sorted(folder.glob("*.json"))[: -KEPT + 1]:
+        old.unlink(missing_ok=True)

@@ -1,0 +1,264 @@
+"""``kquota override``: another limit for some hours, on top of what is declared; list them; end them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import Where, format_option, where_options
+from reconciler.cli.orders import Limits, limit_options
+from reconciler.cli.values import Duration, EntityText, limit
+from reconciler.errors import UsageError
+from reconciler.quota.keys import FIELDS, Key
+
+if TYPE_CHECKING:
+    from reconciler.cli.where import Target
+    from reconciler.quota.entity import Entity
+    from reconciler.quota.owned import Override, Pair
+    from reconciler.reconcile import Observation, OverrideOrder
+    from reconciler.render.documents import Json
+
+HELP: Final = """Another limit for some hours, on top of what is declared.
+
+While it lasts, plans and applies take it instead of the declared value and show both; afterwards the next
+apply writes what is declared, or what was there before. key=unset removes a limit meanwhile. Guards hold.
+
+\b
+Example:
+  kquota override user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234'
+  kquota override list
+  kquota override remove user=alice producer_byte_rate"""
+
+SET_HELP: Final = """Begin an override (the same as `kquota override ENTITY key=value ...`).
+
+\b
+Example:
+  kquota override set user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234'"""
+
+LIST_HELP: Final = """Overrides that are in force, and those whose value was not replaced yet.
+
+\b
+Example:
+  kquota override list --cluster prod --format json"""
+
+REMOVE_HELP: Final = """End an override now and write what is declared, or what was there before.
+
+\b
+Example:
+  kquota override remove user=alice producer_byte_rate --yes"""
+
+
+class _SetByDefault(click.Group):
+    """A group whose first word may be an entity: then ``set`` is meant. No entity is called like a command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            args = ["set", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_SetByDefault, help=HELP, no_args_is_help=True)
+def override() -> None:
+    """Only the place of the three commands."""
+
+
+@override.command("set", help=SET_HELP)
+@click.argument("entity", type=EntityText())
+@click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
+@click.option("--for", "seconds", type=Duration(), required=True, metavar="DURATION", help="How long.")  # fmt: skip
+@click.option("--reason", required=True, help="Why; shown in every plan meanwhile.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@where_options(many=False)
+@limit_options
+@format_option("text", "json")
+@click.pass_obj
+def begin(
+    console: Console,
+    *,
+    entity: "Entity",
+    limits_given: Sequence[str],
+    seconds: float,
+    reason: str,
+    yes: bool,
+    where: Where,
+    limits: Limits,
+    output: str,
+) -> Exit:
+    """Turn the command line into override orders, and apply them."""
+    from reconciler.cli.overriding import Shift, shift, wanted_for
+    from reconciler.cli.records import who
+    from reconciler.cli.where import target
+    from reconciler.reconcile import OverrideOrder
+
+    values = _values(entity, limits_given)
+    _check_answer(console, yes=yes)
+    by = who()
+
+    def orders(seen: "Observation") -> "tuple[OverrideOrder, ...]":
+        return tuple(
+            OverrideOrder(
+                entity=entity, key=key, value=value, until=seen.at + seconds, who=by, reason=reason
+            )
+            for key, value in values.items()
+        )
+
+    given = Shift(begin=orders, end=frozenset(), pairs=frozenset((entity, key) for key in values))
+    wanted = wanted_for(target(where), limits, yes=yes, output=output, command="override")
+    return shift(console, wanted, given)
+
+
+@override.command("remove", help=REMOVE_HELP)
+@click.argument("entity", type=EntityText())
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@where_options(many=False)
+@limit_options
+@format_option("text", "json")
+@click.pass_obj
+def end(
+    console: Console,
+    *,
+    entity: "Entity",
+    keys: Sequence[str],
+    yes: bool,
+    where: Where,
+    limits: Limits,
+    output: str,
+) -> Exit:
+    """End overrides of an entity: the named keys, or all that it has."""
+    from reconciler.cli.overriding import Shift, shift, wanted_for
+    from reconciler.cli.where import target
+
+    _check_answer(console, yes=yes)
+    chosen = target(where)
+    there = [pair for pair in _overrides(console, chosen)[1] if pair[0] == entity]
+    pairs = frozenset((entity, _key(name)) for name in keys) or frozenset(there)
+    if not pairs:
+        from reconciler.render.names import entity_text
+
+        raise UsageError(f"there is no override of {entity_text(entity)}")
+    given = Shift(begin=lambda _: (), end=pairs, pairs=pairs)
+    wanted = wanted_for(chosen, limits, yes=yes, output=output, command="override")
+    return shift(console, wanted, given)
+
+
+@override.command("list", help=LIST_HELP)
+@where_options(many=False)
+@format_option("text", "json")
+@click.pass_obj
+def listed(console: Console, *, where: Where, output: str) -> Exit:
+    """Read the records and print."""
+    from reconciler.cli.where import target
+    from reconciler.client.clock import SystemClock
+
+    cluster_id, found = _overrides(console, target(where))
+    now = SystemClock().now()
+    if output == "json":
+        from reconciler.render.documents import dump
+
+        rows: list[Json] = [_row(one, now) for one in found.values()]
+        console.fact(
+            dump(
+                {
+                    "kind": "kquota-overrides",
+                    "format": 1,
+                    "clusterId": cluster_id,
+                    "overrides": rows,
+                }
+            )
+        )
+        return Exit.DONE
+    _table(console, list(found.values()), now)
+    return Exit.DONE
+
+
+def _overrides(console: Console, chosen: "Target") -> "tuple[str, dict[Pair, Override]]":
+    """Cluster id and overrides, sorted; the cluster is asked who it is, because records go by its id."""
+    from reconciler.cli.asking import connected, expected_cluster
+    from reconciler.cli.records import read_only_inventory
+    from reconciler.cli.running import run
+    from reconciler.client.clock import SystemClock
+    from reconciler.quota.entity import sort_key
+
+    async def ask() -> "tuple[str, dict[Pair, Override]]":
+        async with connected(console, chosen) as client:
+            cluster = await expected_cluster(client, chosen)
+        owned = await read_only_inventory(chosen, SystemClock()).load(cluster.id)
+        pairs = sorted(owned.overrides, key=lambda pair: (sort_key(pair[0]), pair[1]))
+        return cluster.id, {pair: owned.overrides[pair] for pair in pairs}
+
+    return run(ask())
+
+
+def _values(entity: "Entity", given: Sequence[str]) -> dict[Key, float | None]:
+    from reconciler.quota.entity import ABSENT
+    from reconciler.quota.keys import RULES
+
+    values: dict[Key, float | None] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        key, number = (_key(name), None) if value == "unset" else limit(text)
+        if key in values:
+            raise UsageError(f"{name} stands twice")
+        if RULES[key].on_ip != (entity[2] is not ABSENT):
+            raise UsageError(f"{key} does not belong on this form of entity")
+        values[key] = number
+    return values
+
+
+def _key(name: str) -> Key:
+    names = {key.value: key for key in Key} | FIELDS
+    if name not in names:
+        raise UsageError(f"unknown key {name!r}", hint=f"the keys are {', '.join(Key)}")
+    return names[name]
+
+
+def _check_answer(console: Console, *, yes: bool) -> None:
+    if not yes and not console.asks:
+        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
+
+
+def _row(one: "Override", now: float) -> "Json":
+    from reconciler.render.documents import entity_json, value_json
+    from reconciler.render.units import instant
+
+    return {
+        "entity": entity_json(one.entity),
+        "key": str(one.key),
+        "value": value_json(one.value),
+        "declared": value_json(one.declared),
+        "before": value_json(one.before),
+        "until": instant(one.until),
+        "expired": now >= one.until,
+        "endsWithDocument": one.ends_with_document,
+        "who": one.who,
+        "reason": one.reason,
+    }
+
+
+def _table(console: Console, found: "Sequence[Override]", now: float) -> None:
+    from reconciler.render import units
+    from reconciler.render.names import entity_text, escaped
+    from reconciler.render.table import Style, table
+
+    if not found:
+        console.fact("no overrides")
+        return
+    rows = [
+        [
+            entity_text(one.entity),
+            str(one.key),
+            units.limit(one.key, one.value) if one.value is not None else "unset",
+            units.limit(one.key, one.declared) if one.declared is not None else "not declared",
+            f"{units.age(one.until - now)} left" if now < one.until else "expired; the next apply replaces it",
+            escaped(one.who),
+            escaped(one.reason),
+        ]
+        for one in found
+    ]  # fmt: skip
+    heads = ("ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON")
+    console.fact("\n".join(table(rows, heads=heads, style=Style(colour=console.colour))))

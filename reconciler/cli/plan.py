@@ -1,0 +1,119 @@
+"""``kquota plan``: what would change, and why. Writes nothing, neither to the cluster nor to the records."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit, worst
+from reconciler.cli.options import FILE, Where, format_option, where_options
+from reconciler.cli.orders import Limits, limit_options
+from reconciler.cli.planning import Sources, source_options
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.planning import Task
+    from reconciler.cli.where import Target
+    from reconciler.quota.report import Preview
+    from reconciler.reconcile import Prepared
+
+HELP: Final = """What would change, which rule of which file asks for it, and what the broker says to it.
+
+Without PATH, everything that the project file configures; with PATH, nothing but what these files declare.
+Nothing is written. --out saves the plan for `kquota apply plan.json`.
+
+\b
+Example:
+  kquota plan
+  kquota plan --cluster prod --out plan.json --detailed-exitcode
+  kquota plan --since origin/main --config-from origin/main --format markdown
+  kquota plan --offline --snapshot prod.json"""
+
+
+@click.command(help=HELP)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--out", type=FILE, metavar="FILE", help="Save the plan here, too.")
+@click.option("--offline", is_flag=True, help="Ask no cluster.")
+@click.option("--snapshot", type=FILE, metavar="FILE", help="With --offline: what stands for the cluster.")  # fmt: skip
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
+@where_options(revisions=True)
+@source_options
+@limit_options
+@format_option("text", "json", "markdown", "sarif")
+@click.pass_obj
+def plan(
+    console: Console,
+    *,
+    paths: Sequence[str],
+    out: Path | None,
+    offline: bool,
+    snapshot: Path | None,
+    detailed_exitcode: bool,
+    where: Where,
+    sources: Sources,
+    limits: Limits,
+    output: str,
+) -> Exit:
+    """Prepare each cluster's plan, then print and save."""
+    from reconciler.cli.every import for_each
+    from reconciler.cli.planning import task_for
+    from reconciler.cli.showing import show_config_changes, show_plans
+    from reconciler.cli.where import offline_targets, targets
+
+    if snapshot is not None and not offline:
+        raise UsageError("--snapshot needs --offline: a live cluster speaks for itself")
+    chosen = offline_targets(where, paths) if offline else targets(where)
+    if out is not None and len(chosen) > 1:
+        raise UsageError("--out holds one plan; choose one cluster with --cluster")
+    made: list[tuple[Target, Preview]] = []
+
+    def work(target: "Target") -> Exit:
+        task = task_for(console, target, paths, limits, sources)
+        prepared = _offline(console, task, snapshot) if offline else _asked(console, task)
+        made.append((target, prepared.preview))
+        return code_of(prepared.preview, detailed=detailed_exitcode)
+
+    code = for_each(console, chosen, work)
+    show_config_changes(console, where)
+    show_plans(console, made, output)
+    if out is not None and made:
+        from reconciler.cli.files import write_text
+        from reconciler.render.json_plan import plan_text
+
+        write_text(out, plan_text(made[0][1]))
+        console.note(f"the plan is saved in {out}, digest {made[0][1].plan.digest}")
+    return code
+
+
+def _asked(console: Console, task: "Task") -> "Prepared":
+    from reconciler.cli.planning import prepared_for
+    from reconciler.cli.running import run
+    from reconciler.cli.world import world
+
+    async def ask() -> "Prepared":
+        async with world(
+            console, task.target, task.records, command="plan", writes=False
+        ) as outside:
+            return await prepared_for(task, outside)
+
+    return run(ask())
+
+
+def _offline(console: Console, task: "Task", snapshot: Path | None) -> "Prepared":
+    from reconciler.cli.offline import plan_offline
+
+    return plan_offline(console, task, snapshot)
+
+
+def code_of(preview: "Preview", *, detailed: bool) -> Exit:
+    """What a plan alone exits with."""
+    found = [Exit.DONE]
+    if preview.errored:
+        found.append(Exit.ERROR)
+    if preview.violations:
+        found.append(Exit.REFUSED)
+    if detailed and (preview.plan.changes or preview.plan.drift):
+        found.append(Exit.CHANGES)
+    return worst(found)

@@ -1,0 +1,111 @@
+"""What ``plan`` and ``apply`` share: documents and orders in, a prepared plan out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.documents import Documents, at_revision, load
+from reconciler.cli.options import packed
+from reconciler.cli.orders import Limits, orders_for, origin_of
+from reconciler.cli.where import Target
+from reconciler.cli.world import Records
+from reconciler.quota.desired import Desired
+from reconciler.reconcile import Orders, Prepared
+
+if TYPE_CHECKING:
+    from reconciler.cli.world import World
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where a plan's third side comes from, as it was typed."""
+
+    since: str | None
+    no_inventory: bool
+
+
+_OPTIONS: Final = (
+    ("since", click.option("--since", metavar="REV",
+        help="What the documents said at this revision counts as applied by us, where no inventory knows better.")),
+    ("no_inventory", click.option("--no-inventory", is_flag=True,
+        help="Keep no records; then nothing is ever known to be ours.")),
+)  # fmt: skip
+
+
+def source_options(function: F) -> F:
+    """The options of :class:`Sources`, handed over as ``sources``."""
+    decorate: Callable[[F], F] = packed(
+        "sources", Sources, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
+    )
+    return decorate(function)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Everything that a plan of one cluster needs, before anybody is asked."""
+
+    target: Target
+    documents: Documents
+    orders: Orders
+    records: Records
+
+    @property
+    def desired(self) -> Desired:
+        """What the documents ask for."""
+        return self.documents.desired
+
+
+def task_for(
+    console: Console, target: Target, paths: Sequence[str], limits: Limits, sources: Sources
+) -> Task:
+    """Read documents and revision, and put the orders together.
+
+    Raises:
+        ManifestErrors: Something is wrong with a file, or two documents claim one pair.
+        GitError: The revision of ``--since`` cannot be read.
+        UsageError: Options do not fit together.
+    """
+    documents = load(target, paths)
+    for warning in documents.warnings:
+        console.warning(str(warning))
+    if target.settings.suspend:
+        console.warning(f"{target.shown} is suspended (spec.suspend): nothing is written")
+    since = None if sources.since is None else at_revision(target, sources.since)
+    orders = orders_for(
+        target,
+        limits,
+        complete=documents.complete,
+        removals_known=not sources.no_inventory or since is not None,
+        origin=origin_of(target),
+        desired=documents.desired,
+    )
+    return Task(
+        target=target,
+        documents=documents,
+        orders=orders,
+        records=Records(none=sources.no_inventory, since=since),
+    )
+
+
+async def prepared_for(task: Task, world: "World") -> Prepared:
+    """Observe, plan, guard, validate."""
+    from reconciler.reconcile import prepare
+
+    orders = replace(task.orders, own_principal=world.own_principal)
+    return narrowed(await prepare(world.ports, orders, task.desired), orders)
+
+
+def narrowed(prepared: Prepared, orders: Orders) -> Prepared:
+    """The same without reports about pairs that this run does not look after (``--only``, some PATHs)."""
+    only = orders.only
+    if only is None:
+        return prepared
+    plan = prepared.plan
+    kept = tuple(one for one in plan.findings if only(one.entity, one.key))
+    shown = replace(prepared.preview, plan=replace(plan, findings=kept))
+    return replace(prepared, preview=shown)

@@ -1,0 +1,71 @@
+"""``kquota rollback``: the values from before an apply come back, and stay until their documents change."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import FILE, Where, format_option, where_options
+from reconciler.cli.orders import Limits, limit_options
+from reconciler.cli.values import Duration
+from reconciler.errors import UsageError
+
+HELP: Final = """Write back the values from before an apply, from the outcome that it kept.
+
+Each value stays in force as an override until its document changes, at most 24 h: the next apply does not undo it.
+Guards hold here, too. What the apply did not change is left alone.
+
+\b
+Example:
+  kquota rollback .kquota/outcomes/2026-11-21T120000Z-prod.json
+  kquota rollback outcome.json --yes --for 2h --reason 'INC-1234'"""
+
+
+@click.command(help=HELP)
+@click.argument("outcome", type=FILE, metavar="OUTCOME.json")
+@click.option("--for", "seconds", type=Duration(), default="24h", show_default=True, metavar="DURATION",
+              help="How long at most.")  # fmt: skip
+@click.option("--reason", default="rollback", show_default=True, help="Why; shown in every plan meanwhile.")  # fmt: skip
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@where_options(many=False)
+@limit_options
+@format_option("text", "json")
+@click.pass_obj
+def rollback(
+    console: Console,
+    *,
+    outcome: Path,
+    seconds: float,
+    reason: str,
+    yes: bool,
+    where: Where,
+    limits: Limits,
+    output: str,
+) -> Exit:
+    """Turn an outcome into overrides."""
+    from reconciler.cli.files import read_text
+    from reconciler.cli.overriding import Shift, shift, wanted_for
+    from reconciler.cli.records import who
+    from reconciler.cli.where import target
+    from reconciler.reconcile import Observation, OverrideOrder, rollback_orders
+    from reconciler.render.json_outcome import read_outcome
+
+    done = read_outcome(read_text(outcome), where=str(outcome))
+    if not done.before:
+        raise UsageError(f"{outcome} changed nothing that could be brought back")
+    if not yes and not console.asks:
+        raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
+
+    def begin(seen: Observation) -> tuple[OverrideOrder, ...]:
+        return rollback_orders(done.before, now=seen.at, who=who(), reason=reason, seconds=seconds)
+
+    given = Shift(
+        begin=begin,
+        end=frozenset(),
+        pairs=frozenset((subject, key) for subject, key, _ in done.before),
+        cluster_id=done.cluster_id,
+    )
+    wanted = wanted_for(target(where), limits, yes=yes, output=output, command="rollback")
+    return shift(console, wanted, given)
