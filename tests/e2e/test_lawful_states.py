@@ -9,32 +9,20 @@ from itertools import product
 
 import pytest
 
-from reconciler.client import ClientConfig, QuotaClient
+from reconciler.client import QuotaClient
 from reconciler.client.clock import SystemClock
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.ports import Progress, QuotaStore
 from reconciler.quota.desired import Declaration, Desired, merge
 from reconciler.quota.entity import Entity, entity
-from reconciler.quota.filters import ALL
-from reconciler.quota.guards import Guards
 from reconciler.quota.outcome import Alteration, Rejected, Result
-from reconciler.quota.policy import Policy, Rules
-from reconciler.quota.report import Outcome
-from reconciler.reconcile import Orders, Ports, apply, prepare
+from reconciler.reconcile import Ports, apply, prepare
 from tests.e2e.recorder import recording
-from tests.servers import raw_quotas
+from tests.e2e.runs import EVERYTHING, addresses, cleared, config, ports, reconciled, settled
 from tests.servers.kafka import KafkaCluster
 
 pytestmark = pytest.mark.integration
 
-ANYTHING = Guards(
-    max_removals=10_000,
-    max_removed_percent=100,
-    max_change_factor=1e12,
-    protect_defaults=False,
-    allow_small_values=True,
-)
-EVERYTHING = Orders(rules=Rules(policy=Policy.SYNC, sync_confirmed=True), guards=ANYTHING)
 QUICK = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 
 
@@ -109,32 +97,11 @@ class Refusing:
         return told
 
 
-async def settled(client: QuotaClient) -> Mapping[Entity, tuple[float | None, ...]]:
-    return (await client.describe(ALL)).limits
-
-
-def addresses(cluster: KafkaCluster) -> dict[int, str]:
-    return {number: f"127.0.0.1:{cluster.port(number)}" for number in cluster.numbers}
-
-
-def config(cluster: KafkaCluster) -> ClientConfig:
-    return ClientConfig.from_mapping({"bootstrap.servers": cluster.bootstrap()})
-
-
-def ports(store: QuotaStore, inventory: MemoryInventory) -> Ports:
-    return Ports(store=store, inventory=inventory, clock=SystemClock())
-
-
-async def reconciled(store: QuotaStore, inventory: MemoryInventory, desired: Desired) -> Outcome:
-    given = ports(store, inventory)
-    return await apply(given, EVERYTHING, await prepare(given, EVERYTHING, desired))
-
-
 async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> None:
     """From one random wish to another; with ``refuse`` of the sets refused; then again without."""
     rng = random.Random(seed)  # noqa: S311 - not for secrets
     inventory = MemoryInventory()
-    async with QuotaClient(config(cluster)) as client:
+    async with QuotaClient(config(cluster.bootstrap())) as client:
         first = await reconciled(client, inventory, wish(rng, 0.7))
         assert first.complete, first.failure
         before = await settled(client)
@@ -163,11 +130,6 @@ async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> 
         assert again.plan.changes == ()
 
 
-def cleared(cluster: KafkaCluster) -> KafkaCluster:
-    raw_quotas.clear(cluster.port(cluster.numbers[0]))
-    return cluster
-
-
 @pytest.fixture(scope="module")
 def three():
     with KafkaCluster("4.3.1", nodes=3, extra=QUICK) as cluster:
@@ -184,7 +146,7 @@ def test_the_recorder_sees_the_unlimited_moment_of_a_plan_that_removes_first(
     async def story() -> None:
         cluster = cleared(three)
         pair, user = entity(user="user-0", client_id="app-0"), entity(user="user-0")
-        async with QuotaClient(config(cluster)) as client:
+        async with QuotaClient(config(cluster.bootstrap())) as client:
             await client.alter([Alteration(pair, (("producer_byte_rate", 1024.0),))])
             await client.wait_visible(
                 [Alteration(pair, (("producer_byte_rate", 1024.0),))], timeout=30
@@ -216,7 +178,7 @@ def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_nex
         rng = random.Random(4)  # noqa: S311 - not for secrets
         inventory = MemoryInventory()
         cluster = cleared(three)
-        async with QuotaClient(config(cluster)) as client:
+        async with QuotaClient(config(cluster.bootstrap())) as client:
             assert (await reconciled(client, inventory, wish(rng, 0.7))).complete
             before = await settled(client)
             second = wish(rng, 0.6)

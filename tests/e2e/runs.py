@@ -1,0 +1,64 @@
+"""Whole runs against real brokers, in few words: what the tests of this folder share."""
+
+from collections.abc import Mapping
+
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.client.clock import SystemClock
+from reconciler.ports import Inventory, QuotaStore
+from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import ALL
+from reconciler.quota.guards import Guards
+from reconciler.quota.keys import Key
+from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.report import Outcome
+from reconciler.quota.state import limits_of
+from reconciler.reconcile import Orders, Ports, apply, prepare
+from tests.servers import raw_quotas
+from tests.servers.kafka import KafkaCluster
+
+ANYTHING = Guards(
+    max_removals=100_000,
+    max_removed_percent=100,
+    max_change_factor=1e12,
+    protect_defaults=False,
+    allow_small_values=True,
+    allow_empty=True,
+)
+EVERYTHING = Orders(rules=Rules(policy=Policy.SYNC, sync_confirmed=True), guards=ANYTHING)
+
+
+def ports(store: QuotaStore, inventory: Inventory) -> Ports:
+    return Ports(store=store, inventory=inventory, clock=SystemClock())
+
+
+async def reconciled(
+    store: QuotaStore, inventory: Inventory, desired: Desired, orders: Orders = EVERYTHING
+) -> Outcome:
+    given = ports(store, inventory)
+    return await apply(given, orders, await prepare(given, orders, desired))
+
+
+async def settled(client: QuotaClient) -> Mapping[Entity, tuple[float | None, ...]]:
+    return (await client.describe(ALL)).limits
+
+
+def config(bootstrap: str, **more: str) -> ClientConfig:
+    return ClientConfig.from_mapping({"bootstrap.servers": bootstrap} | more)
+
+
+def addresses(cluster: KafkaCluster) -> dict[int, str]:
+    return {number: f"127.0.0.1:{cluster.port(number)}" for number in cluster.numbers}
+
+
+def cleared(cluster: KafkaCluster) -> KafkaCluster:
+    raw_quotas.clear(cluster.port(cluster.numbers[0]))
+    return cluster
+
+
+def wanted(values: Mapping[Entity, Mapping[Key, float]]) -> Desired:
+    """One document per entity."""
+    return merge(
+        Declaration(document=f"team/doc-{number}", entity=subject, limits=limits_of(limits))
+        for number, (subject, limits) in enumerate(values.items())
+    )
