@@ -31,6 +31,8 @@ def hash_ordered(keys: Iterable[str], *, capacity: int = DEFAULT_CAPACITY) -> li
     quarters; within a bucket the order of insertion stays.
     """
     listed = list(dict.fromkeys(keys))
+    if len(listed) < 2:
+        return listed
     size = 1
     while size < capacity:
         size *= 2
