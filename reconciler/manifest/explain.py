@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from jsonschema import Draft202012Validator, validators
 
-from reconciler.errors import Problem
-from reconciler.manifest import schema, schema_names
+from reconciler.errors import Problem, QuotaValueError
+from reconciler.manifest import quantity, schema, schema_names
 from reconciler.manifest.nodes import (
     Block,
     Node,
@@ -205,6 +205,13 @@ def _enum(error: _Error, root: Node, at: Path) -> _Sentences:
     yield place(root, at), f"{named(at)}: {shown} is none of {', '.join(known)}{hint}"
 
 
+def _quantity(text: str) -> str:
+    try:
+        return f"{quantity.manifest_whole(text)} is not in the pattern"
+    except QuotaValueError as wrong:
+        return wrong.message
+
+
 _PATTERNS: Final[Mapping[str, str]] = {
     schema_names.DNS_LABEL: "is no name of a namespace: small letters, digits and dashes",
     schema_names.DNS_SUBDOMAIN: "is no name of a resource: small letters, digits, dashes and dots",
@@ -214,9 +221,10 @@ _PATTERNS: Final[Mapping[str, str]] = {
 def _pattern(error: _Error, root: Node, at: Path) -> _Sentences:
     shown = repr(str(error.instance)[:_MOST_SHOWN])
     pattern = str(error.validator_value)
-    if "Ki|Mi" in pattern:
-        words = "is no quantity; write a whole number, or a number with Ki, Mi, Gi, Ti, Pi, Ei, k, M, G, T, P or E"
-    elif "ms|s|m|h" in pattern:
+    if pattern == quantity.MANIFEST_PATTERN:
+        yield place(root, at), f"{named(at)}: {_quantity(str(error.instance))}"
+        return
+    if "ms|s|m|h" in pattern:
         words = "is no duration; write for example 90s, 10m or 1h30m"
     else:
         words = _PATTERNS.get(pattern, f"does not match {pattern}")

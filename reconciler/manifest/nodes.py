@@ -5,6 +5,7 @@ dataclass costs three times as much to build. Lines and columns count from 1.
 """
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
 from reconciler.manifest.scalars import Ambiguous, meaning
@@ -100,10 +101,10 @@ def _spelled(value: float | None) -> str:
             return "true" if value else "false"
         case int():
             return str(value)
-        case _ if value.is_integer():
-            return f"{value:.0f}"
+        case _ if "e" in repr(value):
+            return f"{Decimal(repr(value)):f}" if abs(value) < 1 else f"{Decimal(value):.1f}"
         case _:
-            return f"{value:.340f}".rstrip("0") if "e" in repr(value) else repr(value)
+            return repr(value)
 
 
 def find(root: Node, path: Path) -> Node | None:

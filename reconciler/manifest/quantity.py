@@ -38,10 +38,14 @@ _GRAMMAR: Final = re.compile(
 )
 
 MANIFEST_PATTERN: Final = (
-    r"^(0|[1-9][0-9]{0,18})(\.[0-9]{1,6})?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E|[eE][0-9]{1,2})?$"
+    r"^((0|[1-9][0-9]{0,18})"
+    r"|(0|[1-9][0-9]{0,14})(\.(5|25|75|125|375|625|875))?(Ki|Mi|Gi|Ti|Pi|Ei)"
+    r"|(0|[1-9][0-9]{0,14})(\.[0-9]{1,3})?(k|M|G|T|P|E)"
+    r"|(0|[1-9][0-9]{0,14})[eE][0-9]{1,2})$"
 )
-"""The quantities that a manifest may hold: no sign, no leading zeros, no ``n`` and ``u``, so that every part of
-Kubernetes reads the same number as we do."""
+"""The quantities that a manifest may hold: those that are whole numbers whatever their digits, and that every part
+of Kubernetes reads as we do. So no sign, no leading zeros, no ``m``, no negative exponent, and decimals only where
+the suffix makes them whole: ``1.5Mi``, ``0.25Gi``, ``1.125k``."""
 
 _MANIFEST: Final = re.compile(MANIFEST_PATTERN[:-1] + r"\Z")
 
@@ -80,21 +84,27 @@ def manifest_whole(text: str) -> int:
     """The whole number that a manifest's quantity means.
 
     Raises:
-        QuotaValueError: Outside :data:`MANIFEST_PATTERN`, a fraction, or at least 2^63-1 without being
-            written so: Kubernetes cuts every larger quantity off at that number without a word.
+        QuotaValueError: Outside :data:`MANIFEST_PATTERN`, or at least 2^63-1 without being written so: Kubernetes
+            cuts every larger quantity off at that number without a word.
     """
     if len(text) > MAX_LENGTH or _MANIFEST.match(text) is None:
-        parse(text)
-        raise QuotaValueError(
-            f"{text!r} is a quantity that not every reader takes alike; write it without a sign, leading "
-            "zeros, n, u, negative exponents or more than six decimals"
-        )
+        raise QuotaValueError(_outside_pattern(text))
     value = whole(text)
     if value >= LONG_MAX and text != str(LONG_MAX):
         raise QuotaValueError(
             f"{text} is at or above the broker's maximum; write {LONG_MAX} if you mean that"
         )
     return value
+
+
+def _outside_pattern(text: str) -> str:
+    try:
+        value = whole(text)
+    except QuotaValueError as error:
+        return error.message
+    if value <= 0:
+        return f"{text} is not greater than 0; leave the field out for no limit"
+    return f"{text!r} is a spelling that not every reader takes alike; write {spell(value)}"
 
 
 def decimal_text(exact: Fraction) -> str:
@@ -118,13 +128,12 @@ def spell(value: int) -> str:
     """
     if value <= 0 or value == LONG_MAX:
         return str(value)
-    spellings = [str(value)]
-    spellings += [
-        f"{value // factor}{suffix}" for suffix, factor in BINARY.items() if value % factor == 0
-    ]
-    spellings += [
-        f"{value // factor}{suffix}" for suffix, factor in _SPELLED.items() if value % factor == 0
-    ]
+    suffixed = (
+        f"{value // factor}{suffix}"
+        for suffix, factor in (BINARY | _SPELLED).items()
+        if value % factor == 0
+    )
+    spellings = [str(value), *filter(_MANIFEST.match, suffixed)]
     return min(spellings, key=lambda text: (len(text), not text.endswith("i")))
 
 

@@ -152,17 +152,23 @@ def _rate_broken(key: Key) -> Broken:
     return broken
 
 
+# Under the pattern every quantity is a whole number. Kubernetes' isInteger is asked only about decimal suffixes: it
+# says no to 1Pi and to text of 19 digits, because it does not look into its arbitrary-precision form.
 _LONG: Final = (
-    "type(self) == int ? self > 0 && (self == 9223372036854775807 || (self <= 9223372036854774784 && "
-    "int(double(self)) == self)) : isQuantity(string(self)) && quantity(string(self)).isInteger() && "
-    "quantity(string(self)).asInteger() > 0 && (string(self) == '9223372036854775807' || "
-    "(quantity(string(self)).asInteger() <= 9223372036854774784 && "
-    "int(double(quantity(string(self)).asInteger())) == quantity(string(self)).asInteger()))"
+    "type(self) == int ? self > 0 && (self == 9223372036854775807 || "
+    "(self <= 9223372036854774784 && int(double(self)) == self)) : "
+    "string(self).matches('^[0-9]+$') ? int(string(self)) > 0 && (int(string(self)) == 9223372036854775807 || "
+    "(int(string(self)) <= 9223372036854774784 && int(double(int(string(self)))) == int(string(self)))) : "
+    "string(self).endsWith('i') ? quantity(string(self)).isGreaterThan(quantity('0')) && "
+    "quantity(string(self)).isLessThan(quantity('9223372036854775807')) : "
+    "isQuantity(string(self)) && quantity(string(self)).isInteger() && quantity(string(self)).asInteger() > 0 && "
+    "quantity(string(self)).asInteger() <= 9223372036854774784 && "
+    "int(double(quantity(string(self)).asInteger())) == quantity(string(self)).asInteger()"
 )
 _INT: Final = (
-    "type(self) == int ? self > 0 && (self <= 2147483647) : isQuantity(string(self)) && "
-    "quantity(string(self)).isInteger() && quantity(string(self)).asInteger() > 0 && "
-    "(quantity(string(self)).asInteger() <= 2147483647)"
+    "type(self) == int ? self > 0 && self <= 2147483647 : isQuantity(string(self)) && "
+    "quantity(string(self)).isGreaterThan(quantity('0')) && "
+    "quantity(string(self)).compareTo(quantity('2147483647')) <= 0"
 )
 _CARRIER: Final = (
     "has(self.entity.ip) ? !has(self.limits.producerByteRate) && !has(self.limits.consumerByteRate) && "

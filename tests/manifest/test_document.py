@@ -54,9 +54,10 @@ def test_a_document_without_a_namespace_is_in_default() -> None:
     assert from_resource(resource).declaration.document == "default/a"
 
 
-def test_a_whole_number_that_json_made_a_float_is_still_whole() -> None:
-    made = from_resource(quota(limits={"producerByteRate": 5.0, "requestPercentage": 1e22}))
-    assert made.declaration.limits == (5.0, None, 1e22, None, None)
+def test_a_decimal_keeps_its_value_however_json_spelled_it() -> None:
+    for value in (5.0, 1e22, 1e-9, 5e-324, 1.7e308, 50.5):
+        made = from_resource(quota(limits={"requestPercentage": value}))
+        assert made.declaration.limits == (None, None, value, None, None)
 
 
 def test_an_unset_deletion_policy_is_not_retain() -> None:
@@ -77,7 +78,7 @@ def test_a_correct_document_is_accepted(document: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [document for _, document, words in BROKEN if document["kind"] == "ClientQuota" and "point" not in words],
+    [document for _, document, _ in BROKEN if document["kind"] == "ClientQuota"],
 )
 def test_a_document_that_breaks_a_rule_is_declined(document: dict[str, Any]) -> None:
     with pytest.raises(Declined):
@@ -106,7 +107,7 @@ def _accepts_name(text: str, *, plain: bool) -> bool:
 # ---- one verdict ----------------------------------------------------------------------------
 
 junk: st.SearchStrategy[Any] = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 2**64), st.floats(), st.text(max_size=3), st.just([]), st.just({}),
+    st.none(), st.booleans(), st.integers(-3, 2**64), st.floats(), st.text(max_size=3), st.builds(list), st.builds(dict),
     st.sampled_from(("10Mi", "0.5", "1e3", "010", "-1", "8Ei", "9223372036854775807", "Delete", "Retain", "a", "A", "x" * 300)),
     st.sampled_from((2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**31 - 1, 2**31, 10**400, 0.5, 5.0, 1e308)),
 )  # fmt: skip

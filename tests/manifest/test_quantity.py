@@ -35,13 +35,31 @@ def test_a_fraction_is_no_whole_number_and_the_message_says_what_it_is() -> None
         whole("0.3Ki")
 
 
-@pytest.mark.parametrize("text", ["+5", "010Mi", "5n", "5u", "1e-3", "1.", ".5", "1.0000001k", "-1"])
+@pytest.mark.parametrize("text", ["+5", "010Mi", "5n", "5u", "1e-3", "1.", ".5", "1.0000001k", "-1", "1.5", "1000m", "0.1Ki", "1.5e3", "1.0"])
 def test_a_manifest_takes_only_quantities_that_every_reader_takes_alike(text: str) -> None:
     with pytest.raises(QuotaValueError):
         manifest_whole(text)
 
 
-@pytest.mark.parametrize("text", ["8Ei", "9223372036854775807000m", "10E", "9223372036854775808", "1e30"])
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("3000m", "write 3"), ("+10Mi", "write 10Mi"), ("0.5", "is 0.5, and that is no whole"), ("-1", "not greater than 0"),
+     ("0.0625Ki", "write 64"), ("soon", "is no quantity")],
+)  # fmt: skip
+def test_a_refused_quantity_says_what_to_write(text: str, hint: str) -> None:
+    with pytest.raises(QuotaValueError, match=hint):
+        manifest_whole(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1.5Mi", 1_572_864), ("0.125Ki", 128), ("1.125k", 1125), ("2e6", 2_000_000), ("2E6", 2_000_000), ("1Pi", 2**50)],
+)
+def test_decimals_are_fine_where_the_suffix_makes_them_whole(text: str, value: int) -> None:
+    assert manifest_whole(text) == value
+
+
+@pytest.mark.parametrize("text", ["8Ei", "10E", "9223372036854775808", "1e30", "9.3E"])
 def test_a_quantity_that_kubernetes_would_cut_off_is_refused(text: str) -> None:
     with pytest.raises(QuotaValueError, match="9223372036854775807"):
         manifest_whole(text)
