@@ -8,6 +8,7 @@ need eight collisions; the keys of one alteration do not have them.
 
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 _MASK: Final = 0xFFFF_FFFF
@@ -15,6 +16,7 @@ DEFAULT_CAPACITY: Final = 16
 _LOAD: Final = 0.75
 
 
+@lru_cache(maxsize=4096)
 def string_hash(text: str) -> int:
     """``String.hashCode`` as an unsigned 32-bit number: over UTF-16 code units."""
     units = text.encode("utf-16-be", "surrogatepass")

@@ -16,7 +16,7 @@ from tests.contract.targets import Target
 DENIED = (31, "Cluster authorization failed.")
 BITS = {"admin": 8096, "planner": 1280, "applier": 3328, "alice": 0}
 NOT_ASKED = -(2**31)
-NEVER_SECONDS = 1.0
+NEVER_SECONDS = 0.3
 CALLBACK = "client.quota.callback.class"
 
 
