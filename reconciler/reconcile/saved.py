@@ -6,10 +6,12 @@ from typing import Final
 
 from reconciler.errors import StalePlan
 from reconciler.quota.basis import basis_of, differences
+from reconciler.quota.guards import check
 from reconciler.quota.plan import Change
 from reconciler.quota.report import Preview
 from reconciler.reconcile.differences import difference_text
 from reconciler.reconcile.observe import Observation
+from reconciler.reconcile.orders import Orders
 from reconciler.reconcile.story import Prepared
 from reconciler.render.names import entity_text
 from reconciler.render.units import age, limit
@@ -80,12 +82,13 @@ def check_digest(recomputed: Prepared, expected: str) -> None:
         )
 
 
-def trusted(saved: SavedPlan, seen: Observation) -> Prepared:
+def trusted(saved: SavedPlan, seen: Observation, orders: Orders) -> Prepared:
     """The saved plan itself, ready to be applied without recomputing it (``--trust-plan``).
 
-    ``check_fresh`` comes first. The records it makes are those of the plan, not of today's documents.
+    ``check_fresh`` comes first. Guards are our own; the records it makes are those of the plan.
     """
-    return Prepared(preview=replace(saved, created_at=seen.at), seen=seen)
+    violations = check(saved.plan, orders.guards, seen.live)
+    return Prepared(preview=replace(saved, created_at=seen.at, violations=violations), seen=seen)
 
 
 def _operations(saved: Iterable[Change], now: Iterable[Change]) -> list[str]:

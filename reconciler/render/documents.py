@@ -156,7 +156,10 @@ class Reader:
         """A finite number."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self.fail("a number")
-        return float(self.value) if abs(self.value) < 2**1023 else self.fail("a smaller number")
+        try:
+            return float(self.value)
+        except OverflowError:
+            self.fail("a smaller number")
 
     def quota_value(self) -> float | None:
         """What :func:`value_json` wrote."""

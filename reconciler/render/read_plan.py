@@ -161,7 +161,5 @@ def _ground(reader: Reader) -> Ground:
 
 
 def _count(reader: Reader, name: str) -> int:
-    for found, value in reader.pairs():
-        if found == name:
-            return value.whole()
-    reader.fail(f"an object with the field {name!r}")
+    found = dict(reader.pairs()).get(name)
+    return reader.fail(f"an object with the field {name!r}") if found is None else found.whole()

@@ -6,8 +6,11 @@ from typing import Final, Literal
 from urllib.parse import quote
 
 from reconciler.errors import Problem
+from reconciler.quota.policy import Cause
+from reconciler.quota.report import Preview
 from reconciler.render.documents import Json
-from reconciler.render.names import escaped
+from reconciler.render.names import entity_text, escaped
+from reconciler.render.units import limit
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -62,6 +65,47 @@ def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple
         )
         for problem in problems
     )
+
+
+def plan_findings(preview: Preview) -> tuple[Finding, ...]:
+    """What reviewers of changed lines should see of a plan: what stands in its way, and each change at its rule."""
+    made: list[Finding] = []
+    for conflict in preview.plan.conflicts:
+        pair = f"{entity_text(conflict.entity)} {conflict.key}"
+        places = ", ".join(claim.place(conflict.key) for claim in conflict.claims)
+        made += [
+            _at(claim.place(conflict.key), "conflict", f"{pair} is claimed at {places}")
+            for claim in conflict.claims
+        ]
+    for one in preview.violations:
+        subject = f"{entity_text(one.entity)}: " if one.entity is not None else ""
+        made.append(
+            _at(one.place, "guard", f"{subject}{one.message} (allowed by {one.allow_with})")
+        )
+    made += [_at(one.place, "warning", one.message) for one in preview.advice]
+    for change in preview.plan.changes:
+        refused = preview.verdict.refused.get(change.entity)
+        place = change.claim.place(change.key) if change.claim is not None else ""
+        effect = f"{limit(change.key, change.before)} -> {limit(change.key, change.after)}"
+        pair = f"{entity_text(change.entity)} {change.key}: {effect}"
+        if refused is not None:
+            made.append(_at(place, "rejected", f"{pair}: {refused.name}: {refused.message}"))
+        elif change.cause is Cause.TAKEOVER:
+            made.append(_at(place, "takeover", pair))
+        elif change.cause is Cause.DRIFT:
+            made.append(_at(place, "drift", pair))
+        else:
+            made.append(_at(place, "removal" if change.removes else "change", pair))
+    for drifted in preview.plan.found(Cause.DRIFT):
+        place = drifted.claim.place(drifted.key) if drifted.claim is not None else ""
+        shown = f"{limit(drifted.key, drifted.applied)} -> {limit(drifted.key, drifted.live)}"
+        made.append(_at(place, "drift", f"{entity_text(drifted.entity)} {drifted.key}: {shown}"))
+    return tuple(sorted(made))
+
+
+def _at(place: str, rule: str, message: str) -> Finding:
+    path, _, line = place.rpartition(":")
+    return Finding(path=path, line=int(line or 0), column=0, rule=rule, message=message)
 
 
 def sarif_document(findings: Sequence[Finding], *, tool_version: str) -> dict[str, Json]:

@@ -65,7 +65,9 @@ def limit(key: Key, value: float | None) -> str:
     if value is None:
         return UNSET
     if RULES[key].is_bytes:
-        return f"{number(value)} ({quantity(key, value)})"
+        return (
+            f"{number(value)} ({quantity(key, value)})" if value >= 1000 else f"{number(value)} B/s"
+        )
     return quantity(key, value)
 
 

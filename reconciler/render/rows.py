@@ -1,0 +1,248 @@
+"""Rows for people, made once from a preview or an outcome; text and Markdown only lay them out.
+
+Names in rows are quoted (``names.quoted``) but not yet escaped for a place; each renderer does that for its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.quota.impact import Direction, Effect
+from reconciler.quota.outcome import Held, Rejected, Unknown
+from reconciler.quota.plan import Change, Finding
+from reconciler.quota.policy import Cause
+from reconciler.quota.report import Outcome, PairOutcome, Preview, Seen
+from reconciler.render.json_plan import counts
+from reconciler.render.names import entity_text
+from reconciler.render.reasons import REASONS, SECTIONS, SectionKind, sections
+from reconciler.render.units import UNSET, age, count, limit
+
+_MARKS: Final[Mapping[str, tuple[str, str]]] = {
+    "create": ("+", "green"),
+    "update": ("~", "yellow"),
+    "remove": ("-", "red"),
+}
+_FLAGGED: Final = {
+    Cause.TAKEOVER: "takeover",
+    Cause.SPEC_OVER_DRIFT: "over drift",
+    Cause.DRIFT: "corrects drift",
+    Cause.OVERRIDE: "override",
+    Cause.OVERRIDE_EXPIRED: "override ended",
+    Cause.UNMANAGED: "exclusive",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line about one pair.
+
+    Attributes:
+        mark: One character: what happens.
+        colour: For terminals.
+        entity: As :func:`~reconciler.render.names.entity_text` writes it.
+        key: Kafka's name.
+        before: What is live (for findings: what is live).
+        after: What will be (for findings: what is declared).
+        meaning: What it means for clients, or since when.
+        why: In one or two words.
+        place: ``path:line`` or the document.
+        note: More, or "".
+    """
+
+    mark: str
+    colour: str
+    entity: str
+    key: str
+    before: str
+    after: str
+    meaning: str = ""
+    why: str = ""
+    place: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Rows under a heading, with a sentence that says what they are."""
+
+    kind: SectionKind
+    rows: tuple[Row, ...]
+
+
+def change_rows(preview: Preview) -> tuple[Row, ...]:
+    """The changes, in plan order."""
+    effects = preview.impact.effects if preview.impact is not None else ()
+    return tuple(
+        _change(change, effects[at] if effects else None)
+        for at, change in enumerate(preview.plan.changes)
+    )
+
+
+def finding_sections(preview: Preview) -> tuple[Section, ...]:
+    """The findings by section, in the order in which people should read them; empty ones are left out."""
+    found = sections(preview.plan)
+    return tuple(
+        Section(kind=kind, rows=finding_rows(found[kind.name], kind, now=preview.created_at))
+        for kind in SECTIONS
+        if found[kind.name]
+    )
+
+
+def finding_rows(findings: Sequence[Finding], kind: SectionKind, *, now: float) -> tuple[Row, ...]:
+    """Findings of one section."""
+    return tuple(_finding(one, kind, now) for one in findings)
+
+
+def headline(preview: Preview) -> str:
+    """The first line: which cluster, and who was asked whether it would accept the plan."""
+    source = preview.verdict.source
+    asked = {
+        "broker": "validated by the broker",
+        "none": "not validated by a broker",
+    }.get(source, f"validated by the rules of the {source}, not by the broker")
+    why = f" ({preview.verdict.why})" if preview.verdict.why else ""
+    snapshot = (
+        f", made from a snapshot that is {age(preview.created_at - preview.snapshot_at)} old"
+        if preview.snapshot_at is not None
+        else ""
+    )
+    return f"Plan for cluster {preview.plan.cluster_id}, {asked}{why}{snapshot}"
+
+
+def summary(preview: Preview) -> str:
+    """The second line: how many of what, or that there is nothing to do."""
+    numbers = counts(preview)
+    if not preview.plan.changes:
+        return f"Nothing to do: {count(numbers['inSync'], 'declared limit')} in sync."
+    parts = [
+        f"{numbers[name]} to {name}" for name in ("create", "update", "remove") if numbers[name]
+    ]
+    entities = count(numbers["entities"], "entity", "entities")
+    return (
+        f"{', '.join(parts)} on {entities}; {numbers['inSync']} in sync; policy {preview.policy}."
+    )
+
+
+def impact_lines(preview: Preview) -> tuple[str, ...]:
+    """What the plan means, in sentences without names."""
+    impact = preview.impact
+    if impact is None or not preview.plan.changes:
+        return ()
+    lines: list[str] = []
+    directions = [
+        f"{impact.count(direction)} {direction}"
+        for direction in Direction
+        if direction is not Direction.UNCHANGED and impact.count(direction)
+    ]
+    if directions:
+        lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
+    if impact.known:
+        affected = len({one.principal for one in impact.affected})
+        moved = len({one.principal for one in impact.affected if one.moved})
+        lines.append(
+            f"Of {count(impact.known, 'known client')}, {affected} get another limit"
+            + (f", {moved} of them another bucket" if moved else "")
+            + "."
+        )
+    if impact.new_shadows:
+        lines.append(f"{count(len(impact.new_shadows), 'limit')} can never apply after this plan.")
+    lines.extend(
+        f"The last {key} of the whole cluster goes, so brokers stop recording its metrics."
+        for key in impact.silent
+    )
+    return tuple(lines)
+
+
+def outcome_rows(outcome: Outcome) -> tuple[Row, ...]:
+    """What became of each change, in plan order."""
+    return tuple(_outcome(pair) for pair in outcome.pairs)
+
+
+_OUTCOME_COLOURS: Final = {
+    "APPLIED": "green",
+    "REJECTED": "red",
+    "HELD": "yellow",
+    "UNKNOWN": "red",
+    "NOT SENT": "dim",
+}
+
+
+def _outcome(pair: PairOutcome) -> Row:
+    change = pair.change
+    mark, _ = _MARKS[change.action]
+    match pair.result:
+        case Rejected(name=name, message=message):
+            note = f"{name}: {message}"
+        case Held(waits_for=waits_for):
+            note = "waits for " + "; ".join(map(entity_text, waits_for))
+        case Unknown(why=why):
+            note = why
+        case _:
+            note = ""
+    meaning = "" if pair.seen is Seen.UNCHECKED else pair.seen.value
+    if pair.seen is Seen.CHANGED:
+        meaning += f": {limit(change.key, pair.found)}"
+    return Row(
+        mark=mark,
+        colour=_OUTCOME_COLOURS[pair.word] if pair.is_done or pair.word != "APPLIED" else "yellow",
+        entity=entity_text(change.entity),
+        key=str(change.key),
+        before=limit(change.key, change.before),
+        after=limit(change.key, change.after),
+        meaning=meaning,
+        why=pair.word,
+        note=note,
+    )
+
+
+def _change(change: Change, effect: Effect | None) -> Row:
+    mark, colour = _MARKS[change.action]
+    place = ""
+    if change.claim is not None:
+        place = change.claim.place(change.key)
+    elif change.owner is not None:
+        place = change.owner.document
+    return Row(
+        mark=mark,
+        colour=colour,
+        entity=entity_text(change.entity),
+        key=str(change.key),
+        before=limit(change.key, change.before),
+        after=limit(change.key, change.after),
+        meaning=_meaning(effect),
+        why=_FLAGGED.get(change.cause, ""),
+        place=place,
+        note=change.note,
+    )
+
+
+def _meaning(effect: Effect | None) -> str:
+    if effect is None or effect.direction is Direction.UNCHANGED:
+        return ""
+    if effect.factor is None:
+        return str(effect.direction)
+    if effect.factor >= 2:
+        shown = f"{effect.factor:.3g}" if effect.factor < 100 else f"{effect.factor:,.0f}"
+        return f"{effect.direction} x{shown}"
+    return f"{effect.direction} {(effect.factor - 1) * 100:+.3g} %"
+
+
+def _finding(one: Finding, kind: SectionKind, now: float) -> Row:
+    place = ""
+    if one.claim is not None:
+        place = one.claim.place(one.key)
+    elif one.owner is not None:
+        place = one.owner.document
+    wanted = one.desired if one.desired is not None else one.applied
+    return Row(
+        mark=kind.mark,
+        colour=kind.colour,
+        entity=entity_text(one.entity),
+        key=str(one.key),
+        before=limit(one.key, one.live),
+        after=UNSET if kind.name == "unmanaged" else limit(one.key, wanted),
+        meaning="" if one.since is None else f"since {age(now - one.since)}",
+        why="",
+        place=place,
+        note=one.note if one.note and one.note != REASONS[one.cause] else "",
+    )

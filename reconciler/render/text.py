@@ -1,0 +1,173 @@
+"""Plans and outcomes for a terminal: aligned tables, colour where the style says so, every name on one line."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.quota.report import Outcome, Preview
+from reconciler.render.names import entity_text, escaped
+from reconciler.render.rows import (
+    Row,
+    change_rows,
+    finding_sections,
+    headline,
+    impact_lines,
+    outcome_rows,
+    summary,
+)
+from reconciler.render.table import Cell, Style, table
+from reconciler.render.units import PER_BROKER, count
+
+SHOWN_UNMANAGED: Final = 10
+"""Unmanaged pairs are others' business; more than this many are counted, not listed."""
+
+PLAIN: Final = Style()
+
+
+def plan_text(preview: Preview, *, style: Style = PLAIN, verbose: bool = False) -> str:
+    """A plan.
+
+    Args:
+        preview: The plan and what belongs to it.
+        style: Colours and width.
+        verbose: Whether long lists of what is only reported are shown whole.
+    """
+    lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
+    rows = change_rows(preview)
+    if rows:
+        lines += ["", *_rows(rows, style), "", style.paint(PER_BROKER, "dim")]
+    lines += _paragraph(impact_lines(preview))
+    for section in finding_sections(preview):
+        shown = section.rows
+        if section.kind.name == "unmanaged" and not verbose:
+            shown = shown[:SHOWN_UNMANAGED]
+        lines += [
+            "",
+            style.paint(f"{section.kind.title} ({len(section.rows)})", "bold", section.kind.colour),
+        ]
+        lines += [section.kind.says, *_rows(shown, style)]
+        if len(shown) < len(section.rows):
+            lines.append(f"  and {len(section.rows) - len(shown):,} more (--verbose shows all)")
+    lines += _conflicts(preview, style) + _refusals(preview, style) + _violations(preview, style)
+    if preview.warnings or preview.advice:
+        lines += ["", style.paint("Warnings", "bold", "yellow")]
+        lines += [f"  {escaped(one)}" for one in preview.warnings]
+        lines += [f"  {escaped(one.place)}: {escaped(one.message)}" for one in preview.advice]
+    return "\n".join(lines) + "\n"
+
+
+def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
+    """What became of a plan; what went well is only counted unless ``verbose``."""
+    done = sum(pair.is_done for pair in outcome.pairs)
+    lines: list[str] = []
+    if outcome.pairs or not outcome.bookkeeping:
+        lines.append(
+            style.paint(
+                f"{done} of {count(len(outcome.pairs), 'change')} applied and visible"
+                if outcome.pairs
+                else "Nothing to do.",
+                "bold",
+                "green" if outcome.complete else "red",
+            )
+        )
+    if outcome.bookkeeping:
+        lines.append(f"{count(outcome.bookkeeping, 'record')} brought up to date.")
+    rows = [
+        row
+        for row, pair in zip(outcome_rows(outcome), outcome.pairs, strict=True)
+        if verbose or not pair.is_done
+    ]
+    lines += _rows(rows, style)
+    lines += _brokers(outcome)
+    if outcome.failure:
+        lines.append(style.paint(escaped(outcome.failure), "red"))
+    if outcome.interrupted:
+        lines.append("Stopped as asked; run it again to go on from here.")
+    if not outcome.recorded:
+        lines.append("Not all of this is on record; the next run finds out by looking.")
+    return "\n".join(lines) + "\n"
+
+
+def _brokers(outcome: Outcome) -> list[str]:
+    seen = outcome.visibility
+    if seen is None:
+        return []
+    lines = [f"Visible on {count(len(seen.visible), 'broker')}."]
+    if seen.lagging:
+        lines.append("Not yet visible on brokers " + ", ".join(map(str, seen.lagging)) + ".")
+    lines += [
+        f"Broker {node} could not be asked: {escaped(why)}"
+        for node, why in sorted(seen.unreachable.items())
+    ]
+    return lines
+
+
+def _rows(rows: Sequence[Row], style: Style) -> list[str]:
+    cells: list[list[Cell | str]] = [
+        [
+            Cell(text=row.mark, colours=(row.colour,)),
+            row.entity,
+            row.key,
+            Cell(text=row.before, right=True),
+            Cell(text="->", colours=("dim",)),
+            Cell(text=row.after, right=True),
+            row.meaning,
+            row.why,
+            Cell(text=escaped(row.place), colours=("dim",)),
+            escaped(row.note),
+        ]
+        for row in rows
+    ]
+    used = [at for at in range(10) if any(_text(row[at]) for row in cells)]
+    return table([[row[at] for at in used] for row in cells], style=style, indent="  ")
+
+
+def _text(cell: Cell | str) -> str:
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+def _paragraph(sentences: Sequence[str]) -> list[str]:
+    return ["", *sentences] if sentences else []
+
+
+def _conflicts(preview: Preview, style: Style) -> list[str]:
+    found = preview.plan.conflicts
+    if not found:
+        return []
+    lines = ["", style.paint(f"Conflicts ({len(found)}): nothing can be applied", "bold", "red")]
+    for one in found:
+        lines.append(f"  {entity_text(one.entity)} {one.key} is claimed by")
+        lines += [
+            f"    {escaped(claim.place(one.key))} ({escaped(claim.document)})"
+            for claim in one.claims
+        ]
+    return lines
+
+
+def _refusals(preview: Preview, style: Style) -> list[str]:
+    refused = preview.verdict.refused
+    if not refused:
+        return []
+    lines = ["", style.paint(f"The broker would refuse ({len(refused)})", "bold", "red")]
+    lines += sorted(
+        f"  {entity_text(subject)}: {escaped(f'{one.name}: {one.message}')}"
+        for subject, one in refused.items()
+    )
+    return lines
+
+
+def _violations(preview: Preview, style: Style) -> list[str]:
+    if not preview.violations:
+        return []
+    lines = [
+        "",
+        style.paint(
+            f"Refused by guards ({len(preview.violations)}): nothing would be applied",
+            "bold",
+            "red",
+        ),
+    ]
+    for one in preview.violations:
+        where = f"{escaped(one.place)}: " if one.place else ""
+        subject = f"{entity_text(one.entity)}: " if one.entity is not None else ""
+        lines.append(f"  {where}{subject}{escaped(one.message)} [{one.allow_with}]")
+    return lines
