@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.desired import Declaration, Desired
-from reconciler.quota.entity import Entity, level
+from reconciler.quota.entity import level
 from reconciler.quota.impact import shadows
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State
+from reconciler.quota.state import NO_LIMITS, Limits, State
 
 # RFC 2253 text of a distinguished name has no blank after the comma, and brokers compare names byte by byte.
-_DN_WITH_BLANKS: Final = re.compile(r"^[A-Za-z]+=[^,]+,\s+[A-Za-z]+=")
+_DN_WITH_BLANKS: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]*=.*,\s+[A-Za-z][A-Za-z0-9.]*=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,22 +82,12 @@ def _names(claim: Declaration) -> Iterable[Warning]:
 
 
 def _shadowed(desired: Desired, live: State | None) -> Iterable[Warning]:
-    declared = dict(desired.limits)
-    everything: dict[Entity, tuple[float | None, ...]] = (
-        dict(live.limits) if live is not None else {}
-    )
+    declared, everything = desired.limits, (live or State()).limits
     merged = {
-        subject: tuple(
-            mine if mine is not None else there
-            for mine, there in zip(
-                declared.get(subject, (None,) * 5),
-                everything.get(subject, (None,) * 5),
-                strict=True,
-            )
-        )
+        subject: _over(declared.get(subject, NO_LIMITS), everything.get(subject, NO_LIMITS))
         for subject in declared.keys() | everything.keys()
     }
-    state = State(limits=merged)  # type: ignore[arg-type]  # five columns in, five columns out
+    state = State(limits=merged)
     for shadow in shadows(state):
         claim = desired.claim(shadow.entity, shadow.key)
         if claim is not None:
@@ -112,3 +102,11 @@ def _shadowed(desired: Desired, live: State | None) -> Iterable[Warning]:
                 key=shadow.key,
                 message=f"{shadow.key} can never apply: level {level(shadow.by)} is closer to every such client ({where})",
             )
+
+
+def _over(mine: Limits, there: Limits) -> Limits:
+    """What is declared, and what is live where nothing is."""
+    one, two, three, four, five = (
+        other if value is None else value for value, other in zip(mine, there, strict=True)
+    )
+    return one, two, three, four, five

@@ -7,10 +7,10 @@ limits that its clients fall back to: had one of them gone meanwhile, the remova
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from reconciler.quota.change import Change
 from reconciler.quota.entity import ABSENT, Entity, Slot, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key, same_value
 from reconciler.quota.owned import NO_RECORD, Owned, Pair
-from reconciler.quota.plan import Change
 from reconciler.quota.state import NO_LIMITS, Limits, State
 
 

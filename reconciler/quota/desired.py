@@ -37,9 +37,13 @@ class Declaration:
     deletion_policy: DeletionPolicy | None = None
     suspended: bool = False
 
+    def line_of(self, key: Key) -> int:
+        """Line of the rule for a key, or of the document."""
+        return self.lines[COLUMN_OF[key]] or self.line
+
     def place(self, key: Key) -> str:
         """``path:line`` of the rule for a key."""
-        return f"{self.path}:{self.lines[COLUMN_OF[key]] or self.line}"
+        return f"{self.path}:{self.line_of(key)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

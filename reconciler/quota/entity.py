@@ -103,11 +103,6 @@ def level(subject: Entity) -> int:
     return _LEVELS[kinds(subject)]
 
 
-def is_default(subject: Entity) -> bool:
-    """Whether any slot is the default, so that the entity reaches clients nobody named."""
-    return DEFAULT in subject
-
-
 def parts(subject: Entity) -> tuple[tuple[str, str | None], ...]:
     """``(type, name)`` of each slot that is present, name ``None`` for the default; in slot order."""
     return tuple(

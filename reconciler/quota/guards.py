@@ -1,17 +1,20 @@
 """What a plan may not do: every violation at once, each with the field and the flag that allow it."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from reconciler.quota.change import Change, Plan, apply_to
 from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key
-from reconciler.quota.outlook import Reach, reach_of
-from reconciler.quota.patterns import EntityPattern
-from reconciler.quota.plan import Change, Plan
+from reconciler.quota.outlook import Reach, reaches_of
+from reconciler.quota.patterns import EVERYTHING, EntityPattern
+from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import State
+from reconciler.quota.twins import Twin
 
 MIN_SHARE_FROM: Final = 20
 """Below this many owned pairs a share of them says nothing."""
@@ -38,17 +41,21 @@ class Guard(StrEnum):
     TWIN_SPELLING = "twinSpelling"
 
 
-FLAGS: Final[Mapping[Guard, str]] = {
-    Guard.MAX_REMOVALS: "--max-removals N",
-    Guard.MAX_REMOVED_SHARE: "--max-removed-percent P",
-    Guard.MAX_CHANGE_FACTOR: "--max-change-factor F",
-    Guard.NEWLY_UNLIMITED: "--allow-newly-unlimited",
-    Guard.UNIT_SLIP: "--allow-small-values",
-    Guard.BOUNDS: "",
-    Guard.PROTECTED: "--allow-defaults",
+ALLOWED_WITH: Final[Mapping[Guard, str]] = {
+    Guard.MAX_REMOVALS: "guards.maxRemovals or --max-removals N",
+    Guard.MAX_REMOVED_SHARE: "guards.maxRemovedPercent or --max-removed-percent P",
+    Guard.MAX_CHANGE_FACTOR: "guards.maxChangeFactor or --max-change-factor F",
+    Guard.NEWLY_UNLIMITED: "guards.newlyUnlimited or --allow-newly-unlimited",
+    Guard.UNIT_SLIP: "guards.bounds or --allow-small-values",
+    Guard.BOUNDS: "guards.bounds",
+    Guard.PROTECTED: "guards.protectDefaults or --allow-defaults",
     Guard.EMPTY_DESIRED: "--allow-empty",
-    Guard.TWIN_SPELLING: "",
+    Guard.TWIN_SPELLING: "nothing but the removal of the other spelling",
 }
+"""Field of the cluster's guards and flag of the command line; a refusal always names them."""
+
+ROUNDING: Final = 1 + 1e-9
+"""7 / 0.7 is 10.000000000000002: a factor that people call 10 is 10."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,39 +122,29 @@ class Violation:
 
     @property
     def allow_with(self) -> str:
-        """What allows it: the field of the cluster's guards and, if there is one, the flag."""
-        flag = FLAGS[self.guard]
-        name = f"guards.{self.guard}" if flag else str(self.guard)
-        return f"{name} or {flag}" if flag else name
+        """What allows it: the field of the cluster's guards, the flag, or both."""
+        return ALLOWED_WITH[self.guard]
 
 
 def check(plan: Plan, guards: Guards, live: State) -> tuple[Violation, ...]:
     """All violations of a plan, in a fixed order; empty = it may be applied."""
+    # An override passes every guard. What its end brings back was there before: only declared values are looked at.
+    written = tuple(one for one in plan.changes if one.cause is not Cause.OVERRIDE)
+    planned = tuple(one for one in written if one.cause is not Cause.OVERRIDE_EXPIRED)
     return (
         *_empty(plan, guards),
-        *_removals(plan, guards),
-        *_defaults(plan.changes, guards),
-        *_values(plan.changes, guards),
-        *_effects(plan.changes, guards, live),
-        *(
-            Violation(
-                guard=Guard.TWIN_SPELLING,
-                entity=twin.entity,
-                key=Key.CONNECTION_CREATION_RATE,
-                message=(
-                    f"ip={twin.entity[2]} is live as ip={twin.live[2]}, which is the same address:"
-                    f" remove that first with `{twin.removal}`"
-                ),
-            )
-            for twin in plan.twins
-        ),
+        *_removals(planned, plan.owned_pairs, guards),
+        *_defaults(planned, guards),
+        *_values((one for one in written if one.claim is not None), guards),
+        *_effects(planned, guards, live, apply_to(live, plan.changes)),
+        *_twins(plan.twins),
     )
 
 
 def own_limits(live: State, changes: Iterable[Change], principal: Principal) -> tuple[str, ...]:
-    """Warnings where a plan newly limits the very principal that applies it."""
-    after = live.with_values((change.entity, change.key, change.after) for change in changes)
-    before_limits, after_limits = resolve(live, principal), resolve(after, principal)
+    """Warnings where a plan changes a limit of the very principal that applies it."""
+    before_limits = resolve(live, principal)
+    after_limits = resolve(apply_to(live, changes), principal)
     return tuple(
         f"{one.key} limits our own principal {principal.user}: this tool may be throttled"
         for one in after_limits.effective
@@ -156,22 +153,24 @@ def own_limits(live: State, changes: Iterable[Change], principal: Principal) -> 
 
 
 def _empty(plan: Plan, guards: Guards) -> list[Violation]:
-    if guards.allow_empty or plan.desired_pairs or not plan.owned_pairs:
+    if guards.allow_empty or plan.documents or plan.desired_pairs or not plan.owned_pairs:
         return []
     message = f"no document declares anything, but {plan.owned_pairs} pairs are ours: a wrong path looks like this"
     return [Violation(guard=Guard.EMPTY_DESIRED, message=message)]
 
 
-def _removals(plan: Plan, guards: Guards) -> list[Violation]:
-    count = sum(change.removes for change in plan.changes) + guards.removals_before
+def _removals(changes: Iterable[Change], owned_pairs: int, guards: Guards) -> list[Violation]:
+    planned = sum(change.removes for change in changes)
+    if not planned:
+        return []
+    count = planned + guards.removals_before
     found: list[Violation] = []
     if count > guards.max_removals:
         message = f"{count} removals are more than the {guards.max_removals} that are allowed"
         found.append(Violation(guard=Guard.MAX_REMOVALS, message=message))
-    share = 100 * count / plan.owned_pairs if plan.owned_pairs else 0.0
-    if plan.owned_pairs >= MIN_SHARE_FROM and share > guards.max_removed_percent:
+    if owned_pairs >= MIN_SHARE_FROM and 100 * count > guards.max_removed_percent * owned_pairs:
         message = (
-            f"{count} removals are {share:.1f} % of the {plan.owned_pairs} pairs that are ours;"
+            f"{count} removals are {100 * count / owned_pairs:.1f} % of the {owned_pairs} pairs that are ours;"
             f" {guards.max_removed_percent:g} % are allowed"
         )
         found.append(Violation(guard=Guard.MAX_REMOVED_SHARE, message=message))
@@ -193,72 +192,84 @@ def _defaults(changes: Iterable[Change], guards: Guards) -> list[Violation]:
 
 
 def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:
-    """Values outside their bounds, and values that look like a slip of the unit where no bound speaks."""
+    """Values outside their bounds, and values that look like a slip of the unit where no minimum speaks."""
     found: list[Violation] = []
     for change in changes:
         if change.after is None:
             continue
-        rule = RULES[change.key]
-        bound = next(
-            (
-                one
-                for one in guards.bounds
-                if one.key is change.key and one.entities.matches(change.entity)
-            ),
-            None,
-        )
-        if bound is None:
-            if change.after < rule.slip and not guards.allow_small_values:
-                message = f"{rule.field} {change.after:g} is below {rule.slip:g} ({rule.unit}): a slip of the unit?"
-                found.append(_of(change, Guard.UNIT_SLIP, message))
-        elif bound.minimum is not None and change.after < bound.minimum:
-            found.append(
-                _of(
-                    change,
-                    Guard.BOUNDS,
-                    f"{rule.field} {change.after:.15g} is below its bound {bound.minimum:.15g}",
-                )
+        rule, value = RULES[change.key], change.after
+        bound = _bound(change, guards.bounds)
+        if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
+            message = (
+                f"{rule.field} {value:g} is below {rule.slip:g} ({rule.unit}): a slip of the unit?"
             )
-        elif bound.maximum is not None and change.after > bound.maximum:
-            found.append(
-                _of(
-                    change,
-                    Guard.BOUNDS,
-                    f"{rule.field} {change.after:.15g} is above its bound {bound.maximum:.15g}",
-                )
-            )
+            found.append(_of(change, Guard.UNIT_SLIP, message))
+        if bound.minimum is not None and value < bound.minimum:
+            message = f"{rule.field} {value:.15g} is below its bound {bound.minimum:.15g}"
+            found.append(_of(change, Guard.BOUNDS, message))
+        if bound.maximum is not None and value > bound.maximum:
+            message = f"{rule.field} {value:.15g} is above its bound {bound.maximum:.15g}"
+            found.append(_of(change, Guard.BOUNDS, message))
     return found
 
 
-def _effects(changes: tuple[Change, ...], guards: Guards, live: State) -> list[Violation]:
+def _bound(change: Change, bounds: Iterable[Bound]) -> Bound:
+    """The first bound for entity and key, or one without any."""
+    fitting = (
+        one for one in bounds if one.key is change.key and one.entities.matches(change.entity)
+    )
+    return next(fitting, Bound(entities=EVERYTHING, key=change.key))
+
+
+def _effects(
+    changes: Iterable[Change], guards: Guards, live: State, after: State
+) -> list[Violation]:
     """What the whole plan does to clients: too large a jump, or no limit left."""
     found: list[Violation] = []
-    after = live.with_values((change.entity, change.key, change.after) for change in changes)
     for change in changes:
-        reach = reach_of(change, live, after)
-        found.extend(_jump(change, reach, guards))
-        if (
-            guards.newly_unlimited is NewlyUnlimited.REFUSE
-            and reach.after is None
-            and reach.before is not None
+        reaches = [reach for reach in reaches_of(change, live, after) if reach.holds]
+        found.extend(_jump(change, reaches, guards))
+        if guards.newly_unlimited is NewlyUnlimited.REFUSE and any(
+            reach.before is not None and reach.after is None for reach in reaches
         ):
-            found.append(
-                _of(change, Guard.NEWLY_UNLIMITED, f"clients under it lose their last {change.key}")
-            )
+            message = f"clients under it lose their last {change.key}"
+            found.append(_of(change, Guard.NEWLY_UNLIMITED, message))
     return found
 
 
-def _jump(change: Change, reach: Reach, guards: Guards) -> list[Violation]:
-    if reach.before is None or reach.after is None:
-        return []
-    factor = reach.after / reach.before
-    if 1 / guards.max_change_factor <= factor <= guards.max_change_factor:
+def _jump(change: Change, reaches: Iterable[Reach], guards: Guards) -> list[Violation]:
+    """The largest jump of clients that are limited before and after, if it is too large."""
+    jumps = [(_size(reach), reach) for reach in reaches]
+    size, worst = max(jumps, key=lambda jump: jump[0], default=(1.0, None))
+    if worst is None or size <= guards.max_change_factor * ROUNDING:
         return []
     message = (
-        f"{change.key} goes from {reach.before:.15g} to {reach.after:.15g} for clients under it:"
-        f" a factor of {max(factor, 1 / factor):.3g}, {guards.max_change_factor:g} is allowed"
+        f"{change.key} goes from {worst.before:.15g} to {worst.after:.15g} for clients under it:"
+        f" a factor of {size:.3g}, {guards.max_change_factor:g} is allowed"
     )
     return [_of(change, Guard.MAX_CHANGE_FACTOR, message)]
+
+
+def _size(reach: Reach) -> float:
+    """By how much a limit grows or shrinks; infinite from or to a number that nothing can be compared with."""
+    if reach.before is None or reach.after is None or reach.before == reach.after:
+        return 1.0
+    return math.inf if reach.factor is None else max(reach.factor, 1 / reach.factor)
+
+
+def _twins(twins: Iterable[Twin]) -> list[Violation]:
+    return [
+        Violation(
+            guard=Guard.TWIN_SPELLING,
+            entity=twin.entity,
+            key=Key.CONNECTION_CREATION_RATE,
+            message=(
+                f"ip={twin.entity[2]} is live as ip={twin.live[2]}, which is the same address:"
+                f" remove that first with `{twin.removal}`"
+            ),
+        )
+        for twin in twins
+    ]
 
 
 def _of(change: Change, guard: Guard, message: str) -> Violation:

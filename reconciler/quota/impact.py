@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reconciler.quota.change import Change, Plan, apply_to
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
 from reconciler.quota.outlook import reach_of
-from reconciler.quota.plan import Change, Plan, apply_to
 from reconciler.quota.precedence import Effective, Principal, resolve
 from reconciler.quota.state import State, set_values
 
@@ -31,7 +31,7 @@ class Effect:
         direction: In one word.
         before: Their limit before, from whichever level; ``None`` = unlimited.
         after: Their limit after.
-        factor: ``after / before`` where both are set, else ``None``.
+        factor: ``after / before`` where both can be enforced, else ``None``.
     """
 
     change: Change
@@ -50,7 +50,6 @@ class Affected:
         key: Which key.
         before: What it has now.
         after: What it gets.
-        moved: Whether it moves to another bucket, and so begins with an empty history.
     """
 
     principal: Principal
@@ -166,13 +165,12 @@ def _over(subject: Entity) -> tuple[Entity, ...]:
 
 def _effect(change: Change, live: State, after: State) -> Effect:
     reach = reach_of(change, live, after)
-    factor = reach.after / reach.before if reach.before and reach.after else None
     return Effect(
         change=change,
         direction=_direction(reach.before, reach.after),
         before=reach.before,
         after=reach.after,
-        factor=factor,
+        factor=reach.factor,
     )
 
 
@@ -203,5 +201,6 @@ def _silent(plan: Plan, live: State, after: State) -> tuple[Key, ...]:
     return tuple(key for key in COLUMNS if key in removed and key in had and key not in left)
 
 
-def _by_names(one: Principal) -> tuple[str, str, str]:
-    return one.user or "", one.client_id or "", one.ip or ""
+def _by_names(one: Principal) -> tuple[tuple[bool, str], ...]:
+    """A total order: a name that is not asked for comes before the empty one."""
+    return tuple((name is not None, name or "") for name in (one.user, one.client_id, one.ip))

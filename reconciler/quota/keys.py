@@ -111,11 +111,13 @@ def same_value(key: Key, one: float | None, other: float | None) -> bool:
     """Whether two values of a key mean the same limit; ``None`` is "not set".
 
     Exact on float64, but a value of an integral key within 1e-6 of a whole number is that number:
-    Kafka accepts and stores 1000000.0000005 and enforces 1000000.
+    Kafka accepts and stores 1000000.0000005 and enforces 1000000. Not a number, which brokers took up to 4.3, is itself.
     """
     if one == other or one is None or other is None:
         return one == other
-    if not RULES[key].whole or not (math.isfinite(one) and math.isfinite(other)):
+    if not (math.isfinite(one) and math.isfinite(other)):
+        return math.isnan(one) and math.isnan(other)
+    if not RULES[key].whole:
         return False
     return whole_if_near(one) == whole_if_near(other)
 

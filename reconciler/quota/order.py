@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.quota.change import Change
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
-from reconciler.quota.outcome import Alteration, Applied, Result
-from reconciler.quota.plan import Change
+from reconciler.quota.outcome import Alteration, Applied, Result, Unknown
 
 MAX_OPERATIONS: Final = 2_000
 """Operations a request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
@@ -101,8 +101,9 @@ def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]
 class Schedule:
     """What is still in the way while a plan is being sent. No I/O: the sender tells what happened, and asks.
 
-    Use: for each batch of :attr:`batches`, first make :meth:`unseen` visible where it answers anything and say
-    :meth:`seen`; then send everything but :meth:`held`; then :meth:`settle` each entity with its result.
+    Use: for each batch of :attr:`batches`, in order, first make :meth:`unseen` visible where it answers anything and
+    say :meth:`seen`; then send everything but :meth:`held`; then :meth:`settle` each entity with its result. What an
+    earlier batch never settled counts as failed, so a sender that forgets something cannot break the law.
     """
 
     def __init__(self, changes: Iterable[Change]) -> None:
@@ -110,20 +111,36 @@ class Schedule:
         self._failed = _Obstacles()
         self._acknowledged = _Obstacles()
         self._awaiting: list[Alteration] = []
+        self._unsure: set[Entity] = set()
+        self._settled: set[tuple[bool, Entity]] = set()
+        self._passed = 0
 
     def held(self, batch: Batch) -> Mapping[Entity, tuple[Entity, ...]]:
         """Entities of a batch that must not be sent now, and for which others each one waits.
 
-        At most :data:`NAMED_OBSTACLES` are named, sorted.
+        At most :data:`NAMED_OBSTACLES` are named, sorted. An entity that waits for itself had a write of unknown
+        fate, and nothing else is written to it.
         """
+        self._pass_to(batch)
         found: dict[Entity, tuple[Entity, ...]] = {}
         for one in batch.alterations:
             waits = self._failed.in_the_way(one)
             if batch.removes:
                 waits |= self._acknowledged.in_the_way(one)
+            if one.entity in self._unsure:
+                waits.add(one.entity)
             if waits:
                 found[one.entity] = tuple(sorted(waits, key=sort_key)[:NAMED_OBSTACLES])
         return found
+
+    def _pass_to(self, batch: Batch) -> None:
+        """Whatever earlier batches left unsettled was not sent."""
+        turn = self.batches.index(batch)
+        for earlier in self.batches[self._passed : turn]:
+            for one in earlier.alterations:
+                if (earlier.removes, one.entity) not in self._settled:
+                    self._failed.add(one)
+        self._passed = max(self._passed, turn)
 
     def unseen(self, batch: Batch) -> tuple[Alteration, ...]:
         """Acknowledged operations that removals of this batch rely on and nobody has seen on every broker yet."""
@@ -139,46 +156,59 @@ class Schedule:
         self._awaiting = []
 
     def settle(self, alteration: Alteration, result: Result) -> None:
-        """Takes note of what became of one entity of a batch; anything but ``Applied`` stays in the way."""
+        """Takes note of what became of an entity of a batch, or of a write of an earlier run.
+
+        Anything but ``Applied`` stays in the way.
+        """
+        removes = any(value is None for _, value in alteration.operations)
+        self._settled.add((removes, alteration.entity))
         if isinstance(result, Applied):
             self._acknowledged.add(alteration)
             self._awaiting.append(alteration)
-        else:
-            self._failed.add(alteration)
+            return
+        self._failed.add(alteration)
+        if isinstance(result, Unknown):
+            self._unsure.add(alteration.entity)
 
 
 class _Obstacles:
     """Entities with keys, asked "does any of you match a client of this one?" in constant time.
 
     Two entities miss each other only where both name the same slot differently, so each obstacle is filed under
-    its names per combination of slots, with ``None`` where it names nobody.
+    its names per combination of slots, with ``None`` where it names nobody. Filing waits until somebody asks.
     """
 
     def __init__(self) -> None:
+        self._unfiled: list[Alteration] = []
         self._filed: dict[tuple[str, str, object, object], list[Entity]] = {}
 
     def add(self, alteration: Alteration) -> None:
-        subject = alteration.entity
-        one, two = _names(subject)
-        side = _side(subject)
-        for key, _ in alteration.operations:
-            for slots, first, second in (
-                ("both", one, two),
-                ("first", one, None),
-                ("second", None, two),
-                ("any", None, None),
-            ):
-                self._filed.setdefault((key, side + slots, first, second), []).append(subject)
+        self._unfiled.append(alteration)
 
     def in_the_way(self, alteration: Alteration) -> set[Entity]:
         """Some of the obstacles that can match a client of this entity for one of its keys; empty = none does."""
-        subject = alteration.entity
+        self._file()
         found: set[Entity] = set()
-        for key, _ in alteration.operations:
-            for address in _addresses(subject):
-                found.update(self._filed.get((key, *address), ())[:NAMED_OBSTACLES])
-        found.discard(subject)
+        if self._filed:
+            for key, _ in alteration.operations:
+                for address in _addresses(alteration.entity):
+                    found.update(self._filed.get((key, *address), ())[:NAMED_OBSTACLES])
         return found
+
+    def _file(self) -> None:
+        for alteration in self._unfiled:
+            subject = alteration.entity
+            one, two = _names(subject)
+            side = _side(subject)
+            for key, _ in alteration.operations:
+                for slots, first, second in (
+                    ("both", one, two),
+                    ("first", one, None),
+                    ("second", None, two),
+                    ("any", None, None),
+                ):
+                    self._filed.setdefault((key, side + slots, first, second), []).append(subject)
+        self._unfiled = []
 
 
 def _names(subject: Entity) -> tuple[str | None, str | None]:

@@ -1,68 +1,88 @@
-"""What one change means for the clients that it is written for: the representative client of an entity, before and after."""
+"""What one change means for the clients that it is written for: typical clients of an entity, before and after a plan.
+
+An entity may hold for several kinds of clients: a limit of a user holds for its client-ids that nobody named, and for
+clients without a client-id, which fall back to other levels. So each kind is looked at. Clients that closer or other
+entities name are left to :func:`reconciler.quota.impact.assess`, which asks about known principals one by one.
+"""
 
 from dataclasses import dataclass
+from typing import Final
 
-from reconciler.quota.entity import ABSENT, Entity
+from reconciler.quota.change import Change
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.plan import Change
+from reconciler.quota.precedence import ip_candidates, ladder
 from reconciler.quota.state import NO_LIMITS, State
+
+_STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
+"""The user or client-id slots of a client that nobody named: only defaults match it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The limit of a representative client of an entity, before and after a plan.
+    """The limit of one kind of client before and after a plan.
 
     Attributes:
         before: Its limit from any level, ``None`` = unlimited.
         after: The same after the whole plan.
+        holds: Whether the changed entity is where one of the two comes from.
     """
 
     before: float | None
     after: float | None
+    holds: bool
+
+    @property
+    def factor(self) -> float | None:
+        """How many times larger the limit becomes; ``None`` unless both are numbers that can be enforced."""
+        if not self.before or not self.after:
+            return None
+        factor = self.after / self.before
+        return factor if 0 < factor < float("inf") else None
 
 
-def reach_of(change: Change, live: State, after: State) -> Reach:
-    """What happens to a client that the changed entity is the closest match of.
+def reaches_of(change: Change, live: State, after: State) -> tuple[Reach, ...]:
+    """What happens to each kind of client that the changed entity is written for, common ones first; never empty.
 
     Args:
         change: One change of a plan.
         live: The state before.
         after: The state after the whole plan.
     """
-    return Reach(
-        before=limit_at(live, change.entity, change.key),
-        after=limit_at(after, change.entity, change.key),
-    )
+    found: list[Reach] = []
+    for candidates in ladders(change.entity):
+        was, old = _first(live, candidates, change.key)
+        will, new = _first(after, candidates, change.key)
+        found.append(Reach(before=old, after=new, holds=change.entity in {was, will}))
+    return tuple(found)
 
 
-def limit_at(state: State, subject: Entity, key: Key) -> float | None:
-    """The limit that clients get which fall under ``subject`` and under nothing closer."""
+def reach_of(change: Change, live: State, after: State) -> Reach:
+    """The same for the most common kind that the entity holds for, or else for the most common kind."""
+    reaches = reaches_of(change, live, after)
+    return next((reach for reach in reaches if reach.holds), reaches[0])
+
+
+def ladders(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
+    """For each kind of client that an entity is written for, the entities that can hold for it, closest first."""
+    user, client_id, ip = subject
+    if isinstance(ip, str):
+        return (ip_candidates(ip),)
+    if ip is DEFAULT:
+        return (ip_candidates("")[1:],)
+    users = (user, DEFAULT) if isinstance(user, str) else _STRANGER
+    if isinstance(client_id, str):
+        return (ladder(users, (client_id, DEFAULT)),)
+    with_client_id = ladder(users, _STRANGER)
+    return (with_client_id, ladder(users, ())) if client_id is ABSENT else (with_client_id,)
+
+
+def _first(
+    state: State, candidates: tuple[Entity, ...], key: Key
+) -> tuple[Entity | None, float | None]:
     column = COLUMN_OF[key]
-    for candidate in wider(subject):
+    for candidate in candidates:
         value = state.limits.get(candidate, NO_LIMITS)[column]
         if value is not None:
-            return value
-    return None
-
-
-def wider(subject: Entity) -> tuple[Entity, ...]:
-    """The entity itself and every wider one that matches all of its clients, closest first.
-
-    A default slot of the entity stands for clients that nobody named.
-    """
-    user, client_id, ip = subject
-    if ip is not ABSENT:
-        named = (Entity((ABSENT, ABSENT, ip)),) if ip is not None else ()
-        return (*named, Entity((ABSENT, ABSENT, None)))
-    users = () if user is ABSENT else ((user, None) if isinstance(user, str) else (None,))
-    clients = (
-        ()
-        if client_id is ABSENT
-        else ((client_id, None) if isinstance(client_id, str) else (None,))
-    )
-    found: list[Entity] = []
-    for name in users:
-        found.extend(Entity((name, client, ABSENT)) for client in clients)
-        found.append(Entity((name, ABSENT, ABSENT)))
-    found.extend(Entity((ABSENT, client, ABSENT)) for client in clients)
-    return tuple(found)
+            return candidate, value
+    return None, None

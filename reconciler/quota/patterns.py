@@ -106,3 +106,7 @@ class EntityPattern:
             pattern is None or not isinstance(slot, str) or pattern.matches(slot)
             for pattern, slot in zip((self.user, self.client_id, self.ip), subject, strict=True)
         )
+
+
+EVERYTHING: Final = EntityPattern(forms=frozenset(Form))
+"""Every entity."""

@@ -7,7 +7,7 @@ Source: org.apache.kafka.server.quota.ClientQuotaManager.DefaultQuotaCallback (4
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
 from reconciler.quota.state import Limits, State
 
@@ -75,13 +75,16 @@ def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
 
     An empty client id matches no level that has a client-id part, not even the defaults: only levels 3 and 6.
     """
-    users = (user, DEFAULT) if user else ()
-    clients = (client_id, DEFAULT) if client_id else ()
+    return ladder((user, DEFAULT) if user else (), (client_id, DEFAULT) if client_id else ())
+
+
+def ladder(users: tuple[Slot, ...], client_ids: tuple[Slot, ...]) -> tuple[Entity, ...]:
+    """The entities of these user slots with these client-id slots, closest first, each slot also left out."""
     found: list[Entity] = []
     for name in users:
-        found.extend(Entity((name, client, ABSENT)) for client in clients)
+        found.extend(Entity((name, client, ABSENT)) for client in client_ids)
         found.append(Entity((name, ABSENT, ABSENT)))
-    found.extend(Entity((ABSENT, client, ABSENT)) for client in clients)
+    found.extend(Entity((ABSENT, client, ABSENT)) for client in client_ids)
     return tuple(found)
 
 

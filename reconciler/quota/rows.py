@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from reconciler.quota.entity import level, parts
-from reconciler.quota.outcome import Applied, Held, Rejected, Result
-from reconciler.quota.plan import Change, Plan
+from reconciler.quota.change import Change, Plan
+from reconciler.quota.entity import Entity, level, parts
+from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 
 PartsRow = tuple[tuple[str, str | None], ...]
 
@@ -43,7 +43,6 @@ def plan_rows(plan: Plan) -> tuple[PlanRow, ...]:
 
 def _row(cluster_id: str, change: Change) -> PlanRow:
     claim, owner = change.claim, change.owner
-    path, _, line = claim.place(change.key).rpartition(":") if claim is not None else ("", "", "0")
     return PlanRow(
         cluster_id=cluster_id,
         entity=parts(change.entity),
@@ -53,13 +52,9 @@ def _row(cluster_id: str, change: Change) -> PlanRow:
         cause=str(change.cause),
         before=change.before,
         after=change.after,
-        document=claim.document
-        if claim is not None
-        else owner.document
-        if owner is not None
-        else "",
-        path=path,
-        line=int(line),
+        document=(asked.document if (asked := claim or owner) is not None else ""),
+        path=claim.path if claim is not None else "",
+        line=claim.line_of(change.key) if claim is not None else 0,
     )
 
 
@@ -72,10 +67,14 @@ def result_row(row: PlanRow, result: Result) -> ResultRow:
         case Rejected():
             outcome, message, code = "REJECTED", f"{result.name}: {result.message}", result.code
         case Held():
-            names = [
-                "+".join(f"{kind}={name}" for kind, name in parts(one)) for one in result.waits_for
-            ]
-            outcome, message = "HELD", "waits for " + ", ".join(names)
-        case _:
+            outcome, message = "HELD", "waits for " + ", ".join(map(_text, result.waits_for))
+        case Unknown():
             outcome, message = "UNKNOWN", result.why
     return ResultRow(plan=row, outcome=outcome, code=code, message=message)
+
+
+def _text(subject: Entity) -> str:
+    """An entity in one line; quotes keep the default apart from a name that looks like it."""
+    return " + ".join(
+        f"default {kind}" if name is None else f"{kind} {name!r}" for kind, name in parts(subject)
+    )

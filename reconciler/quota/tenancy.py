@@ -4,7 +4,7 @@ A message to a tenant never names another tenant's objects.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from reconciler.quota.desired import Declaration
@@ -100,20 +100,12 @@ def _outside(declaration: Declaration, tenant: Tenant) -> Iterable[str]:
 def _permitted(declaration: Declaration, tenant: Tenant) -> tuple[Declaration, tuple[str, ...]]:
     messages: list[str] = []
     policy, suspended = declaration.deletion_policy, declaration.suspended
-    if policy is DeletionPolicy.DELETE and Permission.DELETE not in tenant.allow:
+    if Permission.DELETE not in tenant.allow:
+        if policy is DeletionPolicy.DELETE:
+            messages.append("deletionPolicy Delete is not granted and acts as Retain")
+        # Unset means Delete under Sync, which is not granted either.
         policy = DeletionPolicy.RETAIN
-        messages.append("deletionPolicy Delete is not granted and acts as Retain")
     if suspended and Permission.SUSPEND not in tenant.allow:
         suspended = False
         messages.append("suspend is not granted and is ignored")
-    counted = Declaration(
-        document=declaration.document,
-        entity=declaration.entity,
-        limits=declaration.limits,
-        path=declaration.path,
-        line=declaration.line,
-        lines=declaration.lines,
-        deletion_policy=policy,
-        suspended=suspended,
-    )
-    return counted, tuple(messages)
+    return replace(declaration, deletion_policy=policy, suspended=suspended), tuple(messages)
