@@ -60,17 +60,20 @@ def _row(cluster_id: str, change: Change) -> PlanRow:
 
 def result_row(row: PlanRow, result: Result) -> ResultRow:
     """A change with its outcome."""
-    code: int | None = None
+    outcome, code, message = _said(result)
+    return ResultRow(plan=row, outcome=outcome, code=code, message=message)
+
+
+def _said(result: Result) -> tuple[str, int | None, str]:
     match result:
         case Applied():
-            outcome, message = "APPLIED", ""
+            return "APPLIED", None, ""
         case Rejected():
-            outcome, message, code = "REJECTED", f"{result.name}: {result.message}", result.code
+            return "REJECTED", result.code, f"{result.name}: {result.message}"
         case Held():
-            outcome, message = "HELD", "waits for " + ", ".join(map(_text, result.waits_for))
+            return "HELD", None, "waits for " + ", ".join(map(_text, result.waits_for))
         case Unknown():
-            outcome, message = "UNKNOWN", result.why
-    return ResultRow(plan=row, outcome=outcome, code=code, message=message)
+            return "UNKNOWN", None, result.why
 
 
 def _text(subject: Entity) -> str:
