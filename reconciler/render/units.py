@@ -39,7 +39,7 @@ def byte_rate(value: float) -> str:
     """``10 MiB/s``, ``20 MB/s``, ``≈ 9.54 MiB/s``: the unit in which the number is round, if there is one."""
     for name, size in (*_BINARY, *_DECIMAL):
         scaled = value / size
-        if scaled >= 1 and scaled * 4 == math.floor(scaled * 4) and scaled < 10_000:
+        if scaled >= 1 and scaled * 4 == math.floor(scaled * 4) and scaled < 1024:
             return f"{scaled:g} {name}"
     for name, size in _BINARY:
         if value >= size:
