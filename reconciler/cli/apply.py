@@ -52,6 +52,7 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 @click.option(
     "--out", type=FILE, metavar="FILE", help="Save the outcome here (for kquota rollback)."
 )
+@click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
 @where_options(revisions=True)
 @source_options
 @limit_options
@@ -67,6 +68,7 @@ def apply(
     trust_plan: bool,
     pace: bool,
     out: Path | None,
+    verbose: bool,
     where: Where,
     sources: Sources,
     limits: Limits,
@@ -96,7 +98,7 @@ def apply(
             task = replace(task, orders=replace(task.orders, pace=pace))
         wanted = Wanted(
             target=target, task=task, saved=saved, limits=limits, sources=sources, yes=yes,
-            expect_digest=expect_digest, max_age=max_age, pace=pace, out=out, output=output,
+            expect_digest=expect_digest, max_age=max_age, pace=pace, out=out, output=output, verbose=verbose,
         )  # fmt: skip
         return apply_one(console, wanted)
 
@@ -113,7 +115,7 @@ def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]"
     if not paths or not paths[0].endswith(".json"):
         return None, paths
     from reconciler.cli.files import read_text
-    from reconciler.render.json_plan import read_plan
+    from reconciler.render.read_plan import read_plan
 
     return read_plan(read_text(Path(paths[0])), where=paths[0]), paths[1:]
 

@@ -50,6 +50,7 @@ class Wanted:
         out: Where the outcome goes.
         output: ``text`` or ``json``.
         command: What runs, for locks and the audit log.
+        verbose: Print long lists whole.
     """
 
     target: Target
@@ -64,6 +65,7 @@ class Wanted:
     out: Path | None
     output: str
     command: str = "apply"
+    verbose: bool = False
 
 
 def apply_one(console: Console, wanted: Wanted) -> Exit:
@@ -100,7 +102,7 @@ async def carry_out(
     shown = prepared.preview
     idle = not (prepared.plan.changes or prepared.plan.bookkeeping or prepared.override_changes)
     if wanted.output == "text":
-        showing.show_plans(console, [(wanted.target, shown)], "text")
+        showing.show_plans(console, [(wanted.target, shown)], "text", verbose=wanted.verbose)
         console.flush()
     if not shown.violations and not prepared.plan.conflicts:
         if idle:
@@ -118,11 +120,10 @@ async def carry_out(
 def told_outcome(console: Console, wanted: Wanted, outcome: Outcome | None) -> Exit:
     """Keep an outcome on disk, then print it; a reader who went away must not cost the file."""
     if outcome is None:
-        if wanted.output == "json":
-            console.fact(showing.nothing_done())
+        showing.show_outcome(console, None, wanted.output)
         return Exit.DONE
     kept = keep_outcome(console, wanted.target, outcome, wanted.out)
-    showing.show_outcome(console, wanted.target, outcome, wanted.output)
+    showing.show_outcome(console, outcome, wanted.output, verbose=wanted.verbose)
     if kept is not None and any(pair.word in {"APPLIED", "UNKNOWN"} for pair in outcome.pairs):
         console.note(f"to undo this: kquota rollback {kept}")
     return Exit.DONE if outcome.complete else Exit.ERROR

@@ -8,7 +8,8 @@ from reconciler.cli.files import write_text
 from reconciler.cli.where import Target
 from reconciler.errors import UsageError
 from reconciler.quota.report import Outcome
-from reconciler.render.json_outcome import outcome_text
+from reconciler.render.documents import dump
+from reconciler.render.json_outcome import outcome_document
 from reconciler.render.units import instant
 
 FOLDER: Final = ".kquota/outcomes"
@@ -34,7 +35,7 @@ def keep_outcome(
         if out is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             _forget_old(path.parent)
-        write_text(path, outcome_text(outcome))
+        write_text(path, dump(outcome_document(outcome)))
     except (OSError, UsageError) as error:
         console.warning(f"the outcome could not be kept: {error}")
         return None

@@ -38,6 +38,7 @@ Example:
 @click.option("--offline", is_flag=True, help="Ask no cluster.")
 @click.option("--snapshot", type=FILE, metavar="FILE", help="With --offline: what stands for the cluster.")  # fmt: skip
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
+@click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
 @where_options(revisions=True)
 @source_options
 @limit_options
@@ -51,6 +52,7 @@ def plan(
     offline: bool,
     snapshot: Path | None,
     detailed_exitcode: bool,
+    verbose: bool,
     where: Where,
     sources: Sources,
     limits: Limits,
@@ -77,12 +79,13 @@ def plan(
 
     code = for_each(console, chosen, work)
     show_config_changes(console, where)
-    show_plans(console, made, output)
+    show_plans(console, made, output, verbose=verbose)
     if out is not None and made:
         from reconciler.cli.files import write_text
-        from reconciler.render.json_plan import plan_text
+        from reconciler.render.documents import dump
+        from reconciler.render.json_plan import plan_document
 
-        write_text(out, plan_text(made[0][1]))
+        write_text(out, dump(plan_document(made[0][1])))
         console.note(f"the plan is saved in {out}, digest {made[0][1].plan.digest}")
     return code
 

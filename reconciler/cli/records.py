@@ -5,9 +5,11 @@ import getpass
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli.where import Target
+from reconciler.errors import InventoryError
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.writers import Writer
@@ -47,8 +49,18 @@ def opened(
         yield _ref(target, clock, writer, place.git_ref)
         return
     assert place.file is not None  # noqa: S101 - exactly one of the two is set
-    with FileInventory(target.root / place.file, clock=clock, writer=writer) as inventory:
+    path = target.root / place.file
+    _make_folder(path.parent)
+    with FileInventory(path, clock=clock, writer=writer) as inventory:
         yield inventory
+
+
+def _make_folder(folder: Path) -> None:
+    """The folder of the records, private to its owner: they say who is limited to what."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise InventoryError(f"{folder} cannot be made: {error.strerror}") from error
 
 
 def writer_id(target: Target) -> str:

@@ -50,9 +50,9 @@ def rollback(
     from reconciler.cli.records import who
     from reconciler.cli.where import target
     from reconciler.reconcile import Observation, OverrideOrder, rollback_orders
-    from reconciler.render.json_outcome import read_outcome
+    from reconciler.render.json_outcome import read_undo
 
-    done = read_outcome(read_text(outcome), where=str(outcome))
+    done = read_undo(read_text(outcome), where=str(outcome))
     if not done.before:
         raise UsageError(f"{outcome} changed nothing that could be brought back")
     if not yes and not console.asks:

@@ -21,50 +21,76 @@ def style_of(console: Console) -> "Style":
     return Style(colour=console.colour, width=console.width)
 
 
-def show_plans(console: Console, made: "Sequence[tuple[Target, Preview]]", output: str) -> None:
+def show_plans(
+    console: Console,
+    made: "Sequence[tuple[Target, Preview]]",
+    output: str,
+    *,
+    verbose: bool = False,
+) -> None:
     """Every plan of a run; one document for programs, one after the other for people."""
     if output == "json":
         from reconciler.render.documents import dump
-        from reconciler.render.json_plan import plan_document
 
-        documents: list[Json] = [plan_document(preview) for _, preview in made]
-        if len(documents) == 1:
-            console.fact(dump(plan_document(made[0][1])))
-        else:
-            console.fact(dump({"kind": "kquota-plans", "format": 1, "plans": documents}))
+        console.fact(dump(_plan_documents(made)))
     elif output == "sarif":
         from reconciler.render.documents import dump
         from reconciler.render.sarif import sarif_document
-        from reconciler.render.sarif_plan import findings_of_plan
+        from reconciler.render.sarif_plan import plan_findings
 
-        findings = [one for _, preview in made for one in findings_of_plan(preview)]
+        findings = [one for _, preview in made for one in plan_findings(preview)]
         console.fact(dump(sarif_document(findings, tool_version=__version__)))
     elif output == "markdown":
         from reconciler.render.markdown import plan_markdown
 
-        for target, preview in made:
-            console.fact(plan_markdown(preview, cluster=target.shown))
+        console.fact("\n".join(plan_markdown(preview) for _, preview in made))
     else:
-        from reconciler.render.text import plan_lines
+        _plans_as_text(console, made, verbose=verbose)
 
-        for target, preview in made:
+
+def _plan_documents(made: "Sequence[tuple[Target, Preview]]") -> "dict[str, Json]":
+    """The plan itself where there is one; several stand under their clusters' names."""
+    from reconciler.render.json_plan import plan_document
+
+    if len(made) == 1:
+        return plan_document(made[0][1])
+    documents: list[Json] = [
+        {"cluster": target.shown, "plan": plan_document(preview)} for target, preview in made
+    ]
+    return {"kind": "kquota-plans", "format": 1, "plans": documents}
+
+
+def _plans_as_text(
+    console: Console, made: "Sequence[tuple[Target, Preview]]", *, verbose: bool
+) -> None:
+    from reconciler.render.names import escaped
+    from reconciler.render.text import plan_text
+
+    style = style_of(console)
+    for number, (target, preview) in enumerate(made):
+        if len(made) > 1:
             console.fact(
-                "\n".join(plan_lines(preview, cluster=target.shown, style=style_of(console)))
+                ("\n" if number else "") + style.paint(f"== {escaped(target.shown)}", "bold")
             )
+        console.fact(plan_text(preview, style=style, verbose=verbose))
 
 
-def show_outcome(console: Console, target: Target, outcome: "Outcome", output: str) -> None:
-    """What became of an apply."""
+def show_outcome(
+    console: Console, outcome: "Outcome | None", output: str, *, verbose: bool = False
+) -> None:
+    """What became of an apply; ``None`` where there was nothing to do."""
     if output == "json":
-        from reconciler.render.json_outcome import outcome_text
-
-        console.fact(outcome_text(outcome))
-    else:
-        from reconciler.render.text import outcome_lines
+        from reconciler.render.documents import dump
+        from reconciler.render.json_outcome import outcome_document
 
         console.fact(
-            "\n".join(outcome_lines(outcome, cluster=target.shown, style=style_of(console)))
-        )
+            dump({"kind": "kquota-outcome", "format": 1, "complete": True, "pairs": []}
+                 if outcome is None else outcome_document(outcome))
+        )  # fmt: skip
+    elif outcome is not None:
+        from reconciler.render.text import outcome_text
+
+        console.fact("\n" + outcome_text(outcome, style=style_of(console), verbose=verbose))
 
 
 def show_config_changes(console: Console, where: Where) -> None:
