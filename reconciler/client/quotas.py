@@ -225,7 +225,11 @@ class QuotaClient:
             AuthorizationError: The principal lacks Describe on the cluster.
             BrokerError: The broker refused one of the users for another reason than that it has none.
         """
-        asked = None if names is None else tuple(dict.fromkeys(names))
+        # An empty list means everyone, as null does. Null with a missing right is never answered at all: the
+        # broker fails while it makes the refusal (seen on 4.4.0, DescribeUserScramCredentialsRequest).
+        asked = () if names is None else tuple(dict.fromkeys(names))
+        if names is not None and not asked:
+            return {}
         ask = Ask(
             api=DESCRIBE_USER_SCRAM_CREDENTIALS,
             encode=lambda version: scram_credentials.encode_request(

@@ -350,7 +350,7 @@ class ScriptedBroker:
             )
         assert turn.api is DESCRIBE_USER_SCRAM_CREDENTIALS
         wanted = scram_credentials.decode_request(version, turn.body).users
-        names = list(self.scram) if wanted is None else list(wanted)
+        names = list(wanted or self.scram)
         return scram_credentials.encode_response(
             version,
             scram_credentials.Response(

@@ -8,6 +8,7 @@ outlives the test run (`processes`), and every cluster's data is thrown away wit
 import base64
 import contextlib
 import signal
+import ssl
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -265,7 +266,10 @@ class KafkaCluster:
     def wait_ready(self, *nodes: int) -> None:
         """Returns when the given nodes (all, if none is given) answer on every client port."""
         chosen = [self._nodes[number] for number in nodes or self.numbers]
-        tls = None if self.authority is None else self.authority.client_context()
+        tls = None
+        if self.authority is not None:  # a test may demand client certificates or give wrong ones
+            tls = self.authority.client_context(self.authority.client("readiness"))
+            tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         self._wait(lambda: all(node.answers(tls) for node in chosen), "answer")
 
     def stop(self, *, grace_seconds: float = STOP_SECONDS) -> None:

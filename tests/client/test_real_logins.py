@@ -1,0 +1,169 @@
+"""Logins on real brokers: every mechanism, wrong secrets, re-authentication."""
+
+import time
+
+import pytest
+
+from reconciler.client import ClientConfig, QuotaClient, Secret, Token
+from reconciler.errors import AuthenticationError, ConnectError, KquotaError
+from tests.client.support import Recorder, on_loop
+from tests.servers.jars import NEWEST, VERSIONS
+from tests.servers.kafka import KafkaCluster, StartKafka
+from tests.servers.properties import Listener, mechanisms
+
+pytestmark = pytest.mark.integration
+
+LISTENERS = tuple(Listener)
+PASSWORD_LOGINS = [
+    (listener, mechanism)
+    for listener in LISTENERS
+    if listener.passwords
+    for mechanism in mechanisms(NEWEST)
+]
+AT_ONCE = 3.0  # brokers answer a refused login after 100 ms; the deadline of a call is 60 s
+
+
+@pytest.fixture
+def cluster(kafka: StartKafka) -> KafkaCluster:
+    return kafka(NEWEST, listeners=LISTENERS)
+
+
+def given(
+    cluster: KafkaCluster, listener: Listener, mechanism: str = "PLAIN", **more: str
+) -> dict[str, str]:
+    return cluster.client_properties(listener, mechanism=mechanism) | more
+
+
+async def fails(settings: dict[str, str], **how: object) -> tuple[KquotaError, float]:
+    started = time.monotonic()
+    async with QuotaClient(ClientConfig.from_mapping(settings, **how)) as our:  # type: ignore[arg-type]
+        with pytest.raises(KquotaError) as caught:
+            await our.describe()
+    return caught.value, time.monotonic() - started
+
+
+@pytest.mark.parametrize("listener", [it for it in LISTENERS if not it.passwords])
+@on_loop
+async def test_every_listener_answers(cluster: KafkaCluster, listener: Listener) -> None:
+    async with QuotaClient(ClientConfig.from_mapping(given(cluster, listener))) as our:
+        assert (await our.cluster()).id == cluster.cluster_id
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), PASSWORD_LOGINS)
+@on_loop
+async def test_every_password_mechanism_logs_in(
+    cluster: KafkaCluster, listener: Listener, mechanism: str
+) -> None:
+    recorder = Recorder()
+    config = ClientConfig.from_mapping(given(cluster, listener, mechanism))
+    async with QuotaClient(config, events=recorder.events()) as our:
+        assert (await our.cluster()).id == cluster.cluster_id
+    assert [it.mechanism for it in recorder.of("authenticated")] == [mechanism]
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), PASSWORD_LOGINS)
+@on_loop
+async def test_a_wrong_password_is_wrong_at_once(
+    cluster: KafkaCluster, listener: Listener, mechanism: str
+) -> None:
+    settings = given(cluster, listener, mechanism)
+    settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace("admin-secret", "pl4nted")
+    error, seconds = await fails(settings)
+    assert isinstance(error, AuthenticationError)
+    assert "uthentication failed" in error.message
+    assert seconds < AT_ONCE
+    assert "pl4nted" not in error.message + error.hint
+
+
+@on_loop
+async def test_plain_logs_in_on_the_oldest_broker(kafka: StartKafka) -> None:
+    old = kafka(VERSIONS[0], listeners=(Listener.PLAINTEXT, Listener.SASL_PLAINTEXT))
+    async with QuotaClient(ClientConfig.from_mapping(given(old, Listener.SASL_PLAINTEXT))) as our:
+        assert (await our.cluster()).id == old.cluster_id
+
+
+@on_loop
+async def test_a_mechanism_that_the_listener_lacks_is_told_with_those_that_it_has(
+    cluster: KafkaCluster,
+) -> None:
+    settings = given(cluster, Listener.SASL_PLAINTEXT)
+    settings["bootstrap.servers"] = cluster.bootstrap(Listener.OAUTHBEARER)
+    error, _ = await fails(settings)
+    assert isinstance(error, AuthenticationError)
+    assert "OAUTHBEARER" in error.hint
+
+
+@on_loop
+async def test_a_wrong_client_secret_is_wrong_at_once(cluster: KafkaCluster) -> None:
+    settings = given(cluster, Listener.OAUTHBEARER)
+    settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace("admin-secret", "pl4nted")
+    error, seconds = await fails(settings)
+    assert isinstance(error, AuthenticationError)
+    assert "401" in error.message or "400" in error.message
+    assert seconds < AT_ONCE
+    assert "pl4nted" not in error.message + error.hint
+
+
+@pytest.mark.parametrize("fault", ["expired", "wrong audience"])
+@on_loop
+async def test_a_token_that_the_broker_refuses_is_final(cluster: KafkaCluster, fault: str) -> None:
+    issuer = cluster.issuer
+    assert issuer is not None
+    bad = (
+        issuer.mint("admin", lifetime_seconds=-60)
+        if fault == "expired"
+        else issuer.mint("admin", audience="x")
+    )
+
+    async def source() -> Token:
+        return Token(value=Secret(bad))
+
+    settings = {
+        "bootstrap.servers": cluster.bootstrap(Listener.OAUTHBEARER),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+    }
+    error, seconds = await fails(settings, token=source)
+    assert isinstance(error, AuthenticationError)
+    assert "OAUTHBEARER failed" in error.message
+    assert seconds < AT_ONCE
+    assert bad not in error.message + error.hint
+
+
+@on_loop
+async def test_a_session_is_renewed_on_its_connection(kafka: StartKafka) -> None:
+    short = kafka(
+        NEWEST,
+        listeners=(Listener.PLAINTEXT, Listener.SASL_PLAINTEXT),
+        extra={"connections.max.reauth.ms": "5000"},
+    )
+    recorder = Recorder()
+    config = ClientConfig.from_mapping(given(short, Listener.SASL_PLAINTEXT, "SCRAM-SHA-256"))
+    async with QuotaClient(config, events=recorder.events()) as our:
+        until = time.monotonic() + 8
+        while len(recorder.of("authenticated")) < 2 and time.monotonic() < until:
+            await our.describe()
+        await our.describe()
+    assert [(it.again, it.lifetime) for it in recorder.of("authenticated")] == [
+        (False, 5.0),
+        (True, 5.0),
+    ]
+    assert len(recorder.of("connected")) == 1
+    assert recorder.of("retry") == []
+
+
+@on_loop
+async def test_a_listener_that_expects_sasl_is_recognised(cluster: KafkaCluster) -> None:
+    error, seconds = await fails({"bootstrap.servers": cluster.bootstrap(Listener.SASL_PLAINTEXT)})
+    assert isinstance(error, ConnectError)
+    assert "may expect SASL" in error.hint
+    assert seconds < AT_ONCE
+
+
+@on_loop
+async def test_a_listener_without_sasl_is_recognised(cluster: KafkaCluster) -> None:
+    settings = given(cluster, Listener.SASL_PLAINTEXT)
+    error, seconds = await fails(settings | {"bootstrap.servers": cluster.bootstrap()})
+    assert isinstance(error, AuthenticationError)
+    assert "does not use SASL" in error.message
+    assert seconds < AT_ONCE

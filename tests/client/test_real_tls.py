@@ -1,0 +1,149 @@
+"""TLS with real brokers: right and wrong certificates, ours and theirs."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.errors import KquotaError, TlsError
+from tests.client.support import Recorder, on_loop
+from tests.servers.certs import KEY_PASSWORD, Authority
+from tests.servers.jars import NEWEST
+from tests.servers.kafka import KafkaCluster, StartKafka
+from tests.servers.properties import Listener
+
+pytestmark = pytest.mark.integration
+
+AT_ONCE = 3.0
+DEMANDING = {"listener.name.ssl.ssl.client.auth": "required"}
+
+
+@pytest.fixture
+def cluster(kafka: StartKafka) -> KafkaCluster:
+    return kafka(NEWEST, listeners=tuple(Listener))
+
+
+@pytest.fixture
+def demanding(kafka: StartKafka) -> KafkaCluster:
+    return kafka(NEWEST, listeners=(Listener.PLAINTEXT, Listener.SSL), extra=DEMANDING)
+
+
+async def fails(settings: dict[str, str]) -> KquotaError:
+    started = time.monotonic()
+    async with QuotaClient(ClientConfig.from_mapping(settings)) as our:
+        with pytest.raises(KquotaError) as caught:
+            await our.describe()
+    assert time.monotonic() - started < AT_ONCE
+    return caught.value
+
+
+@on_loop
+async def test_tls_is_spoken(cluster: KafkaCluster) -> None:
+    recorder = Recorder()
+    config = ClientConfig.from_mapping(cluster.client_properties(Listener.SSL))
+    async with QuotaClient(config, events=recorder.events()) as our:
+        assert (await our.cluster()).id == cluster.cluster_id
+    assert recorder.of("connected")[0].tls.startswith("TLSv1.")
+
+
+@on_loop
+async def test_a_wrong_authority_is_final(cluster: KafkaCluster, tmp_path: Path) -> None:
+    settings = cluster.client_properties(Listener.SSL)
+    stranger = Authority.make(tmp_path).certificate_file
+    error = await fails(settings | {"ssl.truststore.location": str(stranger)})
+    assert isinstance(error, TlsError)
+    assert "not signed by an authority that we trust" in error.message
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [({"hosts": ("elsewhere.example",)}, "another host name"), ({"expired": True}, "has expired")],
+)
+@on_loop
+async def test_a_broker_with_a_wrong_certificate_is_final(
+    kafka: StartKafka, tmp_path: Path, how, words: str
+) -> None:
+    authority = Authority.make(tmp_path)
+    bundle = authority.server("wrong", **how).bundle
+    extra = {
+        "listener.name.ssl.ssl.keystore.type": "PEM",
+        "listener.name.ssl.ssl.keystore.location": str(bundle),
+    }
+    with KafkaCluster(
+        NEWEST, listeners=(Listener.PLAINTEXT, Listener.SASL_SSL, Listener.SSL), extra=extra
+    ) as wrong:
+        settings = {
+            "bootstrap.servers": wrong.bootstrap(Listener.SSL),
+            "security.protocol": "SSL",
+            "ssl.truststore.location": str(authority.certificate_file),
+        }
+        error = await fails(settings)
+        assert isinstance(error, TlsError)
+        assert words in error.message
+        if "hosts" in how:
+            async with QuotaClient(
+                ClientConfig.from_mapping(settings | {"ssl.endpoint.identification.algorithm": ""})
+            ) as our:
+                assert (await our.cluster()).id == wrong.cluster_id
+
+
+@pytest.mark.parametrize("form", ["bundle", "files", "encrypted", "pkcs12", "jks"])
+@on_loop
+async def test_mutual_tls_with_every_form_of_identity(demanding: KafkaCluster, form: str) -> None:
+    assert demanding.authority is not None
+    ours = demanding.authority.client("alice")
+    shown = {
+        "bundle": lambda: {"ssl.keystore.location": str(ours.bundle), "ssl.keystore.type": "PEM"},
+        "files": lambda: {
+            "ssl.certificate.location": str(ours.certificate),
+            "ssl.key.location": str(ours.key),
+        },
+        "encrypted": lambda: {
+            "ssl.keystore.certificate.chain": ours.certificate.read_text(),
+            "ssl.keystore.key": ours.encrypted_key.read_text(),
+            "ssl.key.password": KEY_PASSWORD,
+        },
+        "pkcs12": lambda: {
+            "ssl.keystore.location": str(ours.pkcs12()),
+            "ssl.keystore.password": KEY_PASSWORD,
+        },
+        "jks": lambda: {
+            "ssl.keystore.location": str(ours.jks()),
+            "ssl.keystore.password": KEY_PASSWORD,
+        },
+    }[form]()
+    settings = demanding.client_properties(Listener.SSL) | shown
+    async with QuotaClient(ClientConfig.from_mapping(settings)) as our:
+        assert (await our.cluster()).id == demanding.cluster_id
+
+
+@on_loop
+async def test_a_broker_that_demands_our_certificate_says_so(demanding: KafkaCluster) -> None:
+    error = await fails(demanding.client_properties(Listener.SSL))
+    assert "certificate" in error.message + error.hint
+    assert "ssl.keystore" in error.hint
+
+
+@on_loop
+async def test_a_broker_that_does_not_trust_our_certificate_says_so(
+    demanding: KafkaCluster, tmp_path: Path
+) -> None:
+    stranger = Authority.make(tmp_path).client("mallory")
+    settings = demanding.client_properties(Listener.SSL)
+    error = await fails(settings | {"ssl.keystore.location": str(stranger.bundle)})
+    assert "certificate" in error.message + error.hint
+    assert "ssl.keystore" in error.hint
+
+
+@on_loop
+async def test_plaintext_to_a_tls_listener_is_recognised(cluster: KafkaCluster) -> None:
+    error = await fails({"bootstrap.servers": cluster.bootstrap(Listener.SSL)})
+    assert "expects TLS" in error.hint
+
+
+@on_loop
+async def test_tls_to_a_plaintext_listener_is_recognised(cluster: KafkaCluster) -> None:
+    settings = cluster.client_properties(Listener.SSL)
+    error = await fails(settings | {"bootstrap.servers": cluster.bootstrap()})
+    assert "expect no TLS" in error.hint
