@@ -1,0 +1,219 @@
+"""Laws of a run, over random clusters, documents, policies and faults.
+
+- Whatever goes wrong, a later run converges, owns what was applied, and the run after it writes nothing.
+- In every state of the log each client's limit per key is its value from before or from after the run.
+- A crash at any request, before or after any record is written, changes none of this.
+"""
+
+import asyncio
+import contextlib
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import KquotaError
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.owned import Owned
+from reconciler.quota.plan import apply_to
+from reconciler.quota.policy import Policy
+from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.state import State
+from reconciler.reconcile import apply, prepare
+from tests.fakes.cluster import LANDED, LATE, LOST
+from tests.reconcile.worlds import RATE, SHARE, World, documents
+
+USERS, CLIENTS = ("alice", "bob"), ("shop", "pay")
+SUBJECTS = [
+    *(entity(user=u, client_id=c) for u in (*USERS, DEFAULT) for c in (*CLIENTS, DEFAULT)),
+    *(entity(user=u) for u in (*USERS, DEFAULT)),
+    *(entity(client_id=c) for c in (*CLIENTS, DEFAULT)),
+]
+PRINCIPALS = [
+    Principal(user=u, client_id=c) for u in (*USERS, "zoe") for c in (*CLIENTS, "else", "")
+]
+VALUES = st.sampled_from([1.0, 2.0, 3.0, 4.0])
+LIMITS = st.dictionaries(st.sampled_from([RATE, SHARE]), VALUES, min_size=1)
+TABLES = st.dictionaries(st.sampled_from(SUBJECTS), LIMITS, max_size=6)
+TRIPLES = st.tuples(TABLES, TABLES, TABLES)
+FATES = st.dictionaries(
+    st.sampled_from(SUBJECTS), st.sampled_from([LOST, LANDED, LATE]), max_size=3
+)
+REJECTED = st.sets(st.sampled_from(SUBJECTS), max_size=3)
+LAGS = st.dictionaries(st.integers(1, 3), st.sampled_from([0.5, 7.0, math.inf]), max_size=2)
+
+
+class CrashError(BaseException):
+    """The process ends here; nothing may catch it."""
+
+
+def is_lawful(before: State, after: State, now: State) -> bool:
+    return all(
+        there.value in {old.value, new.value}
+        for principal in PRINCIPALS
+        for there, old, new in zip(
+            resolve(now, principal).effective,
+            resolve(before, principal).effective,
+            resolve(after, principal).effective,
+            strict=True,
+        )
+    )
+
+
+def heal(world: World) -> None:
+    """All faults go, what was late lands, time passes."""
+    world.cluster.faults.rejected.clear()
+    world.cluster.faults.unknown.clear()
+    world.cluster.faults.lag.clear()
+    world.cluster.faults.before = lambda _: None
+    world.cluster.land_late_ones()
+    world.cluster.clock.advance(66.0)
+
+
+def converges(world: World, table: dict) -> None:
+    """A healed world is as declared after at most two runs, owns all of it, and then nothing is written."""
+    desired = documents(table)
+    for _ in range(2):
+        if world.apply(desired).complete and not world.plan(desired).plan.changes:
+            break
+    wanted = {(e, k): v for e, limits in table.items() for k, v in limits.items()}
+    live = {(e, k): v for e, k, v in world.cluster.truth.pairs()}
+    owned = {
+        (e, k): v
+        for e, record in world.owned().records.items()
+        for k, v in zip(type(RATE), record.applied, strict=True)
+        if v is not None
+    }
+    assert {pair: live.get(pair) for pair in wanted} == wanted
+    assert owned == wanted
+    assert world.owned().intents == {}
+    sent, written = len(world.cluster.sent), len(world.inventory.written)
+    assert world.apply(desired).pairs == ()
+    assert (len(world.cluster.sent), len(world.inventory.written)) == (sent, written)
+
+
+def started(live: dict, owned_table: dict) -> World:
+    """A cluster where one table was applied by us and another stands there from others."""
+    world = World(
+        {e: v for e, v in live.items() if e not in owned_table},
+        owned=Owned(cluster_id="fake-cluster"),
+    )
+    world.apply(documents(owned_table))
+    return world
+
+
+@given(TRIPLES, FATES, REJECTED, LAGS)
+def test_whatever_goes_wrong_a_later_run_converges(tables, fates, rejected, lags):
+    live, old, new = tables
+    world = started(live, old)
+    world.cluster.faults.unknown.update(fates)
+    world.cluster.faults.rejected.update(dict.fromkeys(rejected, (42, "INVALID_REQUEST", "no")))
+    world.cluster.faults.lag.update(lags)
+    world.apply(documents(new))
+    heal(world)
+    converges(world, new)
+
+
+@given(TRIPLES, FATES, REJECTED, LAGS)
+def test_every_state_of_the_log_gives_each_client_its_limit_from_before_or_after(
+    tables, fates, rejected, lags
+):
+    live, old, new = tables
+    world = started(live, old)
+    position = len(world.cluster.states()) - 1
+    world.cluster.faults.unknown.update({e: f for e, f in fates.items() if f != LATE})
+    world.cluster.faults.rejected.update(dict.fromkeys(rejected, (42, "INVALID_REQUEST", "no")))
+    world.cluster.faults.lag.update(lags)
+    before = world.cluster.truth
+    after = apply_to(before, world.plan(documents(new)).plan.changes)
+    world.apply(documents(new))
+    for now in world.cluster.states()[position:]:
+        assert is_lawful(before, after, now)
+
+
+@given(TRIPLES, LAGS)
+def test_every_broker_shows_only_lawful_states_however_it_lags(tables, lags):
+    live, old, new = tables
+    world = started(live, old)
+    world.cluster.clock.advance(100.0)
+    world.cluster.faults.lag.update({node: lag for node, lag in lags.items() if lag < math.inf})
+    before = world.cluster.truth
+    after = apply_to(before, world.plan(documents(new)).plan.changes)
+    shown: list[State] = []
+    world.cluster.faults.before = lambda _: shown.extend(map(world.cluster.shown_by, (1, 2, 3)))
+    world.apply(documents(new))
+    assert all(is_lawful(before, after, now) for now in shown)
+
+
+class CrashingInventory(MemoryInventory):
+    """Dies before or after the nth write."""
+
+    def __init__(self, owned: Owned, *, at: int, after: bool) -> None:
+        super().__init__(owned)
+        self._at, self._after = at, after
+
+    async def write(self, cluster_id, changes):
+        self._at -= 1
+        if self._at == 0 and not self._after:
+            raise CrashError
+        await super().write(cluster_id, changes)
+        if self._at == 0:
+            raise CrashError
+
+
+def crash_and_recover(world: World, new: dict, *, wait: float) -> None:
+    async def story():
+        await apply(
+            world.ports, world.orders, await prepare(world.ports, world.orders, documents(new))
+        )
+
+    with contextlib.suppress(CrashError, KquotaError):
+        asyncio.run(story())
+    world.cluster.faults.before = lambda _: None
+    world.cluster.clock.advance(wait)
+    converges(world, new)
+
+
+@given(TRIPLES, st.integers(1, 14), st.sampled_from([0.0, 66.0]))
+def test_a_crash_at_any_request_is_repaired_by_the_next_run_at_once(tables, at, wait):
+    live, old, new = tables
+    world = started(live, old)
+    asked: list[str] = []
+
+    def die(request: str) -> None:
+        asked.append(request)
+        if len(asked) == at:
+            raise CrashError
+
+    world.cluster.faults.before = die
+    crash_and_recover(world, new, wait=wait)
+
+
+@given(TRIPLES, st.integers(1, 2), st.booleans(), st.sampled_from([0.0, 66.0]))
+def test_a_crash_before_or_after_any_record_is_repaired_by_the_next_run(tables, at, after, wait):
+    live, old, new = tables
+    world = started(live, old)
+    crashing = CrashingInventory(world.owned(), at=at, after=after)
+    world.inventory = crashing
+    world.ports = type(world.ports)(
+        store=world.cluster, inventory=crashing, clock=world.cluster.clock, audit=world.audit
+    )
+    crash_and_recover(world, new, wait=wait)
+
+
+@given(TABLES, TABLES, st.sampled_from(list(Policy)))
+def test_a_second_run_writes_nothing_under_any_policy(live, new, policy):
+    world = World(live, policy=policy)
+    world.apply(documents(new))
+    sent, written, lines = (
+        len(world.cluster.sent),
+        len(world.inventory.written),
+        len(world.audit.entries),
+    )
+    assert world.apply(documents(new)).pairs == ()
+    assert (len(world.cluster.sent), len(world.inventory.written), len(world.audit.entries)) == (
+        sent,
+        written,
+        lines,
+    )
