@@ -119,14 +119,14 @@ def story(demo: Demo) -> None:
     demo.say("What does checkout's replay client get, and why?")
     demo.run(
         "kquota resolve --cluster demo --user checkout --client-id replay",
-        shows=["user=checkout,client-id=replay", "5242880", "level 1"],
+        shows=["user=checkout,client-id=replay", "5242880", "user=checkout,client-id=<default>"],
     )
     demo.say("Set it right again.")
     demo.run(
         "kquota apply --cluster demo --yes --correct-drift",
         shows=["1 of 1 change applied and visible"],
     )
-    demo.run("kquota drift --cluster demo --detailed-exitcode", shows=["no drift"])
+    demo.run("kquota drift --cluster demo --detailed-exitcode", shows=["No drift"])
 
 
 def main() -> int:

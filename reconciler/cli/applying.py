@@ -15,7 +15,6 @@ from reconciler.cli.running import run
 from reconciler.cli.where import Target
 from reconciler.cli.world import Records, World, world
 from reconciler.errors import Interrupted, Refused, UsageError
-from reconciler.quota.guards import check
 from reconciler.quota.policy import STRICTNESS
 from reconciler.quota.report import Outcome
 from reconciler.reconcile import (
@@ -154,7 +153,7 @@ async def _trusted(wanted: Wanted, outside: World) -> tuple[Orders, Prepared]:
     orders = replace(orders, pace=wanted.pace, own_principal=outside.own_principal)
     seen = await observe(outside.ports, orders)
     check_fresh(saved, seen, now=outside.ports.clock.now(), max_age=wanted.max_age)
-    prepared = trusted(saved, seen)
+    prepared = trusted(saved, seen, orders)
     if wanted.expect_digest is not None:
         check_digest(prepared, wanted.expect_digest)
     in_force = rules_for(orders, seen).in_force
@@ -163,12 +162,8 @@ async def _trusted(wanted: Wanted, outside: World) -> tuple[Orders, Prepared]:
             f"the plan was made under {saved.policy}, but {in_force} is in force for {target.shown}",
             hint="plan again under the policy in force",
         )
-    shown = replace(
-        prepared.preview,
-        verdict=await validate(outside.ports, orders, seen, prepared.plan.changes),
-        violations=check(prepared.plan, orders.guards, seen.live),
-    )
-    return orders, replace(prepared, preview=shown)
+    verdict = await validate(outside.ports, orders, seen, prepared.plan.changes)
+    return orders, replace(prepared, preview=replace(prepared.preview, verdict=verdict))
 
 
 async def asked(console: Console, target: Target) -> bool:

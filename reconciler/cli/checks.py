@@ -1,4 +1,4 @@
-"""The questions of ``kquota doctor``. Each gives one or more :class:`Check`; none changes anything.
+"""The questions of ``kquota doctor``. Each gives one or more ``Check``; none changes anything.
 
 What is not asked of a broker here: its time. Kafka's protocol does not tell it, so the clock is held against
 the newest times in our own records, which other machines may have written.
@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from reconciler.cli.console import Console
 from reconciler.cli.where import Target
@@ -20,6 +20,7 @@ from reconciler.errors import AuthorizationError, ClientError, KquotaError
 from reconciler.ports import Cluster
 from reconciler.quota.entity import entity
 from reconciler.quota.filters import exactly
+from reconciler.render.states import Check, Health
 from reconciler.render.units import age
 
 PATIENCE_SECONDS: Final = 10.0
@@ -36,40 +37,40 @@ _WRITE_TODO: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One answer.
+class Checkup:
+    """Every answer about one cluster; ``cluster_id`` is "" where nobody answered."""
 
-    Attributes:
-        name: What was asked.
-        status: ``ok``, ``warning`` or ``failed``.
-        found: What was seen.
-        todo: What to do about it; "" where nothing is to be done.
-    """
+    cluster_id: str
+    checks: tuple[Check, ...]
 
-    name: str
-    status: Literal["ok", "warning", "failed"]
-    found: str
-    todo: str = ""
+    @property
+    def failed(self) -> bool:
+        """Whether something does not work."""
+        return any(one.health is Health.FAILED for one in self.checks)
 
 
 def _ok(name: str, found: str) -> Check:
-    return Check(name=name, status="ok", found=found)
+    return Check(name=name, health=Health.OK, found=found)
 
 
-def _warning(name: str, found: str, todo: str) -> Check:
-    return Check(name=name, status="warning", found=found, todo=todo)
+def _warning(name: str, found: str, advice: str) -> Check:
+    return Check(name=name, health=Health.WARNING, found=found, advice=advice)
 
 
-def _failed(name: str, error: KquotaError, todo: str = "") -> Check:
-    return Check(name=name, status="failed", found=error.message, todo=error.hint or todo)
+def _bad(name: str, found: str, advice: str) -> Check:
+    return Check(name=name, health=Health.FAILED, found=found, advice=advice)
 
 
-async def run_all(console: Console, target: Target) -> tuple[Check, ...]:
+def _failed(name: str, error: KquotaError, advice: str = "") -> Check:
+    return _bad(name, error.message, error.hint or advice)
+
+
+async def run_all(console: Console, target: Target) -> Checkup:
     """Every answer about one cluster, in the order in which things depend on each other."""
     try:
         config = target.client_config(console)
     except KquotaError as error:
-        return (_failed("configuration", error),)
+        return Checkup(cluster_id="", checks=(_failed("configuration", error),))
     made = [_ok("configuration", _described(config))]
     made += [check async for check in _addresses(config)]
     seen = _Heard()
@@ -80,13 +81,13 @@ async def run_all(console: Console, target: Target) -> tuple[Check, ...]:
             cluster = await client.cluster(timeout=patience)
         except KquotaError as error:
             made += [*seen.checks(config), _failed("answers", error)]
-            return tuple(made)
+            return Checkup(cluster_id="", checks=tuple(made))
         made += [*seen.checks(config), *_identity(target, cluster)]
         made += [check async for check in _brokers(client, cluster, patience)]
         made += [check async for check in _rights(client, cluster, patience)]
         made.append(await _callback(client, patience))
         made += [check async for check in _records(target, cluster)]
-    return tuple(made)
+    return Checkup(cluster_id=cluster.id, checks=tuple(made))
 
 
 def _described(config: ClientConfig) -> str:
@@ -110,13 +111,13 @@ async def _address(address: Address) -> Check:
             writer.close()
     except socket.gaierror as error:
         todo = "correct bootstrap.servers, or the name server that this machine asks"
-        return Check(name=name, status="failed", found=f"no address: {error.strerror}", todo=todo)
+        return _bad(name, f"no address: {error.strerror}", todo)
     except TimeoutError:
         todo = "a firewall drops it, or the host is down"
-        return Check(name=name, status="failed", found="no answer", todo=todo)
+        return _bad(name, "no answer", todo)
     except OSError as error:
         todo = "check the port, and whether the broker is up"
-        return Check(name=name, status="failed", found=_words(error), todo=todo)
+        return _bad(name, _words(error), todo)
     return _ok(name, ", ".join(sorted({str(one[4][0]) for one in found})))
 
 
@@ -161,7 +162,7 @@ def _identity(target: Target, cluster: Cluster) -> list[Check]:
     if expected is not None and expected != cluster.id:
         found = f"{cluster.id} answers, {expected} is expected"
         todo = "correct bootstrapServers or expectedClusterId"
-        made.append(Check(name="cluster", status="failed", found=found, todo=todo))
+        made.append(_bad("cluster", found, todo))
     elif expected is None and target.project is not None:
         todo = f"set expectedClusterId: {cluster.id}, so that a wrong address can do no harm"
         made.append(_warning("cluster", f"{cluster.id}, any id would be accepted", todo))
@@ -183,7 +184,7 @@ async def _brokers(client: QuotaClient, cluster: Cluster, patience: float) -> As
             yield _ok(name, f"{node.host}:{node.port}")
         except ClientError as error:
             todo = f"its advertised listener {node.host}:{node.port} must be reachable from here"
-            yield Check(name=name, status="failed", found=error.message, todo=error.hint or todo)
+            yield _bad(name, error.message, error.hint or todo)
         else:
             yield _ok(name, f"{node.host}:{node.port}")
 

@@ -52,7 +52,10 @@ def describe(
 
     cluster_id, state = run(ask())
     if output == "table":
-        console.fact(_table(console, state))
+        from reconciler.cli.showing import style_of
+        from reconciler.render.states import state_text
+
+        console.fact(state_text(state, style=style_of(console)))
         return Exit.DONE
     if output == "json":
         from reconciler.render.documents import dump
@@ -77,47 +80,3 @@ def _filter(matching: "Entity | None", *, strict: bool) -> "Filter":
         return ALL
     components = tuple(Component(entity_type=kind, match=name) for kind, name in parts(matching))
     return Filter(components=components, strict=strict)
-
-
-def _table(console: Console, state: "State") -> str:
-    from reconciler.quota.entity import level
-    from reconciler.quota.state import set_values
-    from reconciler.render import units
-    from reconciler.render.names import entity_text, escaped, parts_text
-    from reconciler.render.table import Cell, Style, table
-
-    rows: list[list[Cell | str]] = []
-    for subject in state.entities():
-        first = [str(level(subject)), entity_text(subject)]
-        for key, value in set_values(state.limits[subject]):
-            rows.append(
-                [
-                    *first,
-                    key.value,
-                    Cell(text=units.number(value), right=True),
-                    units.quantity(key, value),
-                ]
-            )
-            first = ["", ""]
-        for name, value in state.foreign_values.get(subject, ()):
-            rows.append(
-                [*first, escaped(name), Cell(text=units.number(value), right=True), "foreign key"]
-            )
-            first = ["", ""]
-    for named, values in state.foreign_entities:
-        first = ["", parts_text(named)]
-        for name, value in values:
-            rows.append(
-                [
-                    *first,
-                    escaped(name),
-                    Cell(text=units.number(value), right=True),
-                    "foreign entity",
-                ]
-            )
-            first = ["", ""]
-    if not rows:
-        return "no quotas"
-    heads = ("LEVEL", "ENTITY", "KEY", "VALUE", "")
-    lines = table(rows, heads=heads, style=Style(colour=console.colour))
-    return "\n".join([*lines, "", units.PER_BROKER])

@@ -91,59 +91,33 @@ def _found(prepared: "Prepared") -> "Sequence[Finding]":
 
 
 def _text(console: Console, target: "Target", prepared: "Prepared") -> None:
-    from reconciler.render import units
-    from reconciler.render.names import entity_text, escaped
-    from reconciler.render.table import Cell, Style, table
+    from reconciler.cli.showing import style_of
+    from reconciler.render.names import escaped
+    from reconciler.render.states import drift_text
+    from reconciler.render.units import count
 
-    found = _found(prepared)
     owned = prepared.seen.owned
     if not owned.known:
         console.warning(f"there are no records of {target.shown}: what is ours cannot be known")
-    head = f"{target.shown}: {units.count(owned.pair_count, 'pair')} of ours, "
-    console.fact(head + (f"{len(found)} drifted" if found else "no drift"))
-    rows: list[list[Cell | str]] = [
-        [
-            entity_text(one.entity),
-            str(one.key),
-            Cell(text=units.limit(one.key, one.applied), colours=("green",)),
-            "->",
-            Cell(text=units.limit(one.key, one.live) if one.live is not None else "not set", colours=("red",)),
-            f"for {units.age(prepared.seen.at - one.since)}" if one.since is not None else "",
-            escaped(one.owner.document) if one.owner is not None else "",
-        ]
-        for one in found
-    ]  # fmt: skip
-    for line in table(
-        rows,
-        heads=("ENTITY", "KEY", "APPLIED", "", "LIVE", "SEEN", "DOCUMENT") if rows else (),
-        style=Style(colour=console.colour),
-        indent="  ",
-    ):
-        console.fact(line)
+    console.fact(f"{escaped(target.shown)}: {count(owned.pair_count, 'pair')} of ours")
+    console.fact(drift_text(_found(prepared), now=prepared.seen.at, style=style_of(console)))
 
 
 def _json(console: Console, made: "Sequence[tuple[Target, Prepared]]") -> None:
-    from reconciler.render.documents import Json, dump, entity_json, value_json
-    from reconciler.render.units import instant
+    """One document for one cluster; several stand under their clusters' names."""
+    from reconciler.render.documents import Json, dump
+    from reconciler.render.states import drift_document
 
-    clusters: list[Json] = [
-        {
-            "cluster": target.shown,
-            "clusterId": prepared.plan.cluster_id,
-            "recordsKnown": prepared.seen.owned.known,
-            "ownedPairs": prepared.seen.owned.pair_count,
-            "drift": [
-                {
-                    "entity": entity_json(one.entity),
-                    "key": str(one.key),
-                    "applied": value_json(one.applied),
-                    "live": value_json(one.live),
-                    "firstSeen": None if one.since is None else instant(one.since),
-                    "document": one.owner.document if one.owner is not None else "",
-                }
-                for one in _found(prepared)
-            ],
-        }
-        for target, prepared in made
+    documents = [
+        drift_document(_found(one), cluster_id=one.plan.cluster_id, now=one.seen.at)
+        | {"recordsKnown": one.seen.owned.known, "ownedPairs": one.seen.owned.pair_count}
+        for _, one in made
     ]
-    console.fact(dump({"kind": "kquota-drift", "format": 1, "clusters": clusters}))
+    if len(documents) == 1:
+        console.fact(dump(documents[0]))
+        return
+    clusters: list[Json] = [
+        {"cluster": target.shown, "drift": document}
+        for (target, _), document in zip(made, documents, strict=True)
+    ]
+    console.fact(dump({"kind": "kquota-drifts", "format": 1, "clusters": clusters}))

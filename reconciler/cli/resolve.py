@@ -3,7 +3,7 @@
 import csv
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,6 @@ from reconciler.errors import ClientError, KquotaError, UsageError
 if TYPE_CHECKING:
     from reconciler.client import QuotaClient
     from reconciler.quota.precedence import Principal, Resolution
-    from reconciler.render.documents import Json
 
 HELP: Final = """Which limit applies to a client: value, level, source, who shares it, and what it overrides.
 
@@ -72,14 +71,29 @@ def resolve(
         console.warning(
             f"the brokers use {callback} instead of Kafka's own rules; what it enforces may differ"
         )
+    resolved = [one for one in found.values() if not isinstance(one, KquotaError)]
     if output == "json":
         from reconciler.render.documents import dump
+        from reconciler.render.states import resolutions_document
 
-        console.fact(dump(_document(cluster_id, found, callback)))
+        document = resolutions_document(resolved, cluster_id=cluster_id)
+        console.fact(dump(document | {"quotaCallback": callback}))
     else:
-        for number, (principal, one) in enumerate(found.items()):
-            console.fact("\n" * (number > 0) + "\n".join(_lines(console, principal, one)))
-    return Exit.ERROR if any(isinstance(one, KquotaError) for one in found.values()) else Exit.DONE
+        from reconciler.cli.showing import style_of
+        from reconciler.render.states import resolutions_text
+
+        console.fact(resolutions_text(resolved, style=style_of(console)))
+    return _tell_refused(console, found)
+
+
+def _tell_refused(console: Console, found: "Mapping[Principal, Resolution | KquotaError]") -> Exit:
+    """Say who could be no client; the others were resolved all the same."""
+    from reconciler.render.states import principal_text
+
+    refused = {who: one for who, one in found.items() if isinstance(one, KquotaError)}
+    for who, error in refused.items():
+        console.error(f"{principal_text(who)}: {error.message}")
+    return Exit.ERROR if refused else Exit.DONE
 
 
 async def _callback(client: "QuotaClient") -> str | None:
@@ -131,89 +145,3 @@ def _read(source: str) -> "list[Principal]":
         given = {name: value or None for name, value in zip(head, row, strict=True)}
         found.append(Principal(**given))
     return list(dict.fromkeys(found))
-
-
-def _lines(
-    console: Console, principal: "Principal", one: "Resolution | KquotaError"
-) -> Sequence[str]:
-    from reconciler.quota.entity import LEVEL_NAMES
-    from reconciler.quota.precedence import sharing
-    from reconciler.render import units
-    from reconciler.render.names import entity_text, escaped
-    from reconciler.render.table import Style, table
-
-    style = Style(colour=console.colour)
-    title = style.paint(principal_text(principal), "bold")
-    if isinstance(one, KquotaError):
-        return [title, f"  {escaped(one.message)}"]
-    rows: list[list[str]] = []
-    for effective in one.effective:
-        if effective.source is None:
-            rows.append([str(effective.key), "unlimited", "", ""])
-            continue
-        rows.append(
-            [
-                str(effective.key),
-                units.limit(effective.key, effective.value),
-                f"level {effective.level} ({LEVEL_NAMES[effective.level]}): {entity_text(effective.source)}",
-                f"shared by {sharing(effective.source)}",
-            ]
-        )
-        rows.extend(
-            ["", f"over {units.limit(effective.key, lost.value)}",
-             f"level {lost.level} ({LEVEL_NAMES[lost.level]}): {entity_text(lost.entity)}", ""]
-            for lost in effective.lost
-        )  # fmt: skip
-    return [title, *table(rows, style=style, indent="  "), f"  {units.PER_BROKER}"]
-
-
-def principal_text(principal: "Principal") -> str:
-    """A client as ``user=alice,client-id=checkout,ip=10.0.0.7``."""
-    from reconciler.render.names import quoted
-
-    named = (("user", principal.user), ("client-id", principal.client_id), ("ip", principal.ip))
-    return ",".join(f"{kind}={quoted(name)}" for kind, name in named if name is not None)
-
-
-def _document(
-    cluster_id: str, found: "Mapping[Principal, Resolution | KquotaError]", callback: str | None
-) -> "dict[str, Json]":
-    return {
-        "kind": "kquota-resolution",
-        "format": 1,
-        "clusterId": cluster_id,
-        "quotaCallback": callback,
-        "clients": [_client(principal, one) for principal, one in found.items()],
-    }
-
-
-def _client(principal: "Principal", one: "Resolution | KquotaError") -> "dict[str, Json]":
-    from reconciler.render.documents import entity_json, value_json
-
-    client: dict[str, Json] = {
-        "user": principal.user,
-        "clientId": principal.client_id,
-        "ip": principal.ip,
-    }
-    if isinstance(one, KquotaError):
-        return client | {"error": one.message}
-    return client | {
-        "limits": [
-            {
-                "key": str(effective.key),
-                "value": value_json(effective.value),
-                "level": effective.level or None,
-                "source": None if effective.source is None else entity_json(effective.source),
-                "bucket": list(effective.bucket),
-                "overrides": [
-                    {
-                        "entity": entity_json(lost.entity),
-                        "level": lost.level,
-                        "value": value_json(lost.value),
-                    }
-                    for lost in effective.lost
-                ],
-            }
-            for effective in one.effective
-        ]
-    }

@@ -35,8 +35,7 @@ def show_plans(
         console.fact(dump(_plan_documents(made)))
     elif output == "sarif":
         from reconciler.render.documents import dump
-        from reconciler.render.sarif import sarif_document
-        from reconciler.render.sarif_plan import plan_findings
+        from reconciler.render.sarif import plan_findings, sarif_document
 
         findings = [one for _, preview in made for one in plan_findings(preview)]
         console.fact(dump(sarif_document(findings, tool_version=__version__)))

@@ -205,7 +205,7 @@ def _by_address(where: Where) -> Target:
             cluster=from_spec(name, {"bootstrapServers": shown}),
             manifests=(),
             own_manifests=False,
-            inventory=InventoryPlace(file=f".kquota/inventory-{name or 'default'}.json"),
+            inventory=InventoryPlace(file=".kquota/inventory.json"),
             audit_log=".kquota/audit.jsonl",
             line=0,
         ),

@@ -85,8 +85,9 @@ def test_resolve_tells_value_level_source_and_what_lost(kquota, sandbox, at):
     )
     out = kquota("resolve", *at, "--user", "a", "--client-id", "b").out
     assert "1048576 (1 MiB/s)" in out
-    assert "level 1 (user + client-id): user=a,client-id=b" in out
-    assert "level 6 (default user): user=<default>" in out
+    assert "1: user + client-id  user=a,client-id=b" in out
+    assert "user=<default> 2 (2 B/s)" in out
+    assert "6: default user      user=<default>" in out
     assert "unlimited" in out
 
 
@@ -97,8 +98,8 @@ def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
     )
     clients = json.loads(ran.out)["clients"]
     assert [client["user"] for client in clients] == ["CN=a,O=b", "z"]
-    assert clients[0]["limits"][0]["value"] == 5
-    assert clients[0]["limits"][0]["source"] == [["user", "CN=a,O=b"]]
+    assert clients[0]["limits"]["producer_byte_rate"]["value"] == 5
+    assert clients[0]["limits"]["producer_byte_rate"]["source"] == [["user", "CN=a,O=b"]]
     assert len(clients[1]["limits"]) == 5
 
 

@@ -1,0 +1,249 @@
+"""The main job by the command line: plan, apply, nothing to do; guards, policies, PATHs, several clusters."""
+
+import json
+
+import pytest
+
+from reconciler.sandbox import Fault
+from reconciler.sandbox.faults import CutAfter, Refuse, Truncate
+from reconciler.sandbox.rules import Failure
+from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
+
+USER_A, USER_B = (("user", "a"),), (("user", "b"),)
+TEN_MEBIBYTES = 10485760.0
+
+
+@pytest.fixture
+def prod(folder, sandbox):
+    """A project with two documents for the sandbox."""
+    project(folder, sandbox.bootstrap, quota("a"), quota("b", "{consumerByteRate: 20Mi}"))
+    return folder
+
+
+def test_a_plan_tells_each_change_with_its_place_and_writes_nothing(kquota, prod, sandbox):
+    ran = kquota("plan")
+    assert ran.code == 0
+    assert ran.err == ""
+    assert "validated by the broker" in ran.out.splitlines()[0]
+    assert "quotas/all.yaml:10" in ran.out
+    assert "Limits hold per broker" in ran.out
+    assert sandbox.values() == {}
+    assert not (prod / ".kquota").exists()
+
+
+def test_changes_are_exit_code_2_only_where_that_is_asked_for(kquota, prod):
+    assert kquota("plan", "--detailed-exitcode").code == 2
+    kquota("apply", "--yes")
+    assert kquota("plan", "--detailed-exitcode").code == 0
+
+
+def test_apply_sends_verifies_records_and_the_second_run_has_nothing_to_do(kquota, prod, sandbox):
+    ran = kquota("apply", "--yes")
+    assert ran.code == 0
+    assert "2 of 2 changes applied and visible" in ran.out
+    assert sandbox.values() == {
+        USER_A: {"producer_byte_rate": TEN_MEBIBYTES},
+        USER_B: {"consumer_byte_rate": 2 * TEN_MEBIBYTES},
+    }
+    before = (prod / ".kquota/inventory.json").read_bytes()
+    again = kquota("apply", "--yes")
+    assert again.code == 0
+    assert "Nothing to do: 2 declared limits in sync." in again.out
+    assert (prod / ".kquota/inventory.json").read_bytes() == before
+    assert len((prod / ".kquota/audit.jsonl").read_text().splitlines()) == 2
+
+
+def test_without_a_terminal_apply_needs_yes(kquota, prod, sandbox):
+    ran = kquota("apply")
+    assert ran.code == 1
+    assert "--yes" in ran.err
+    assert sandbox.values() == {}
+
+
+def test_json_of_plan_and_outcome_are_one_document_each(kquota, prod):
+    plan = json.loads(kquota("plan", "--format", "json").out)
+    assert (plan["kind"], plan["counts"]["create"]) == ("kquota-plan", 2)
+    outcome = json.loads(kquota("apply", "--yes", "--format", "json").out)
+    assert (outcome["kind"], outcome["complete"]) == ("kquota-outcome", True)
+    nothing = json.loads(kquota("apply", "--yes", "--format", "json").out)
+    assert nothing["pairs"] == []
+
+
+def test_markdown_and_sarif_are_printed(kquota, prod):
+    assert "producer_byte_rate" in kquota("plan", "--format", "markdown").out
+    sarif = json.loads(kquota("plan", "--format", "sarif").out)
+    uris = {
+        one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for one in sarif["runs"][0]["results"]
+    }
+    assert uris == {"quotas/all.yaml"}
+
+
+def test_a_guard_refuses_the_whole_plan_with_exit_3_and_names_its_flag(kquota, prod, sandbox):
+    manifests(prod, quota("a"), quota("every", entity="{user: {default: true}}"))
+    for command in (("plan",), ("apply", "--yes")):
+        ran = kquota(*command)
+        assert ran.code == 3
+        assert "--allow-defaults" in ran.out + ran.err
+    assert sandbox.values() == {}
+    assert kquota("apply", "--yes", "--allow-defaults").code == 0
+    assert len(sandbox.values()) == 2
+
+
+def test_a_conflict_is_told_at_both_places_and_exits_1(kquota, prod, sandbox):
+    manifests(
+        prod, quota("one", entity="{user: {name: a}}"), quota("two", entity="{user: {name: a}}")
+    )
+    ran = kquota("apply", "--yes")
+    assert ran.code == 1
+    assert "quotas/all.yaml:10:1: team/one and team/two at quotas/all.yaml:20" in ran.err
+    assert "quotas/all.yaml:20:1: team/two and team/one at quotas/all.yaml:10" in ran.err
+    assert sandbox.values() == {}
+
+
+def test_policy_may_only_be_stricter(kquota, prod, sandbox):
+    assert kquota("plan", "--policy", "Sync").code == 1
+    ran = kquota("apply", "--yes", "--policy", "Observe")
+    assert ran.code == 0
+    assert sandbox.values() == {}
+
+
+def test_only_an_entity_leaves_the_others_alone(kquota, prod, sandbox):
+    assert kquota("apply", "--yes", "--only", "user=b").code == 0
+    assert list(sandbox.values()) == [USER_B]
+    assert kquota("plan", "--detailed-exitcode", "--only", "user=b").code == 0
+    assert kquota("plan", "--detailed-exitcode").code == 2
+
+
+def test_a_path_plans_nothing_but_its_documents(kquota, prod, sandbox):
+    kquota("apply", "--yes")
+    (prod / "quotas" / "c.yaml").write_text(quota("c"))
+    ran = kquota("plan", "quotas/c.yaml")
+    assert "user=c" in ran.out
+    assert "user=a" not in ran.out
+    assert kquota("apply", "--yes", "quotas/c.yaml").code == 0
+    assert len(sandbox.values()) == 3
+    assert kquota("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_key_that_left_its_document_is_removed_and_a_gone_document_is_kept(kquota, prod, sandbox):
+    manifests(prod, quota("a", "{producerByteRate: 10Mi, consumerByteRate: 10Mi}"), quota("b"))
+    kquota("apply", "--yes")
+    manifests(prod, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    assert sandbox.values() == {
+        USER_A: {"producer_byte_rate": TEN_MEBIBYTES},
+        USER_B: {"producer_byte_rate": TEN_MEBIBYTES},
+    }
+
+
+def test_a_path_that_matches_nothing_is_an_error(kquota, prod):
+    ran = kquota("plan", "quotas/nope.yaml")
+    assert ran.code == 1
+    assert "path 'quotas/nope.yaml' matches no file" in ran.err
+
+
+def test_every_problem_of_every_file_is_listed(kquota, prod, sandbox):
+    manifests(prod, quota("a", "{producerByteRate: 0}"), quota("b", "{noSuchKey: 1}"), quota("c"))
+    ran = kquota("apply", "--yes")
+    assert ran.code == 1
+    assert "quotas/all.yaml:10:" in ran.err
+    assert "quotas/all.yaml:20:" in ran.err
+    assert sandbox.values() == {}
+
+
+def test_documents_without_a_project_are_applied_to_addresses(kquota, folder, sandbox):
+    (folder / "q.yaml").write_text(quota("a", cluster="any"))
+    ran = kquota("apply", "q.yaml", "--yes", "--bootstrap-server", sandbox.bootstrap)
+    assert ran.code == 0
+    assert list(sandbox.values()) == [USER_A]
+
+
+def test_documents_of_several_clusters_need_a_name_beside_addresses(kquota, folder, sandbox):
+    (folder / "q.yaml").write_text(quota("a", cluster="one") + quota("b", cluster="two"))
+    ran = kquota("plan", "q.yaml", "--bootstrap-server", sandbox.bootstrap)
+    assert ran.code == 1
+    assert "2 clusters: one, two" in ran.err
+    two = kquota("plan", "q.yaml", "--bootstrap-server", sandbox.bootstrap, "--cluster", "two")
+    assert "user=b" in two.out
+    assert "user=a" not in two.out
+
+
+def test_one_entity_that_the_broker_refuses_does_not_stop_the_others(kquota, prod, sandbox):
+    failure = Failure(code=44, message="not you")
+    sandbox.fail(Fault(effect=Refuse(failure=failure, names=USER_A), api=49, skip=1, times=-1))
+    ran = kquota("apply", "--yes")
+    assert ran.code == 1
+    assert "POLICY_VIOLATION: not you" in ran.out
+    assert "1 of 2 changes applied and visible" in ran.out
+    assert list(sandbox.values()) == [USER_B]
+
+
+def test_an_unknown_fate_is_told_and_the_next_run_finds_out(kquota, prod, sandbox):
+    sandbox.fail(Fault(effect=CutAfter(), api=49, skip=1))
+    ran = kquota("apply", "--yes")
+    assert ran.code in {0, 1}
+    assert len(sandbox.values()) == 2
+    again = kquota("apply", "--yes")
+    assert again.code == 0
+    assert kquota("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_truncated_describe_is_an_error_and_never_an_empty_cluster(kquota, prod, sandbox):
+    kquota("apply", "--yes")
+    sandbox.fail(Fault(effect=Truncate(keep=20), api=48, times=-1))
+    ran = kquota("apply", "--yes", "--timeout", "500ms")
+    assert ran.code == 1
+    assert ran.out == ""
+    assert "Traceback" not in ran.err
+    assert len(sandbox.values()) == 2
+
+
+def test_all_clusters_are_done_and_one_that_fails_does_not_stop_the_others(kquota, folder, sandbox):
+    text = PROJECT + "---\n" + CLUSTER.format(name="gone", bootstrap="127.0.0.1:1") + "---\n"
+    (folder / "kquota.yaml").write_text(
+        text + CLUSTER.format(name="prod", bootstrap=sandbox.bootstrap)
+    )
+    manifests(folder, quota("a"), quota("b", cluster="gone"))
+    ran = kquota("apply", "--all", "--yes", "--timeout", "300ms")
+    assert ran.code == 1
+    assert "== gone" in ran.err
+    assert "Connection refused" in ran.err
+    assert list(sandbox.values()) == [USER_A]
+    assert "2 clusters" in kquota("plan").err
+
+
+def test_the_wrong_cluster_is_never_written_to(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"), more=f"  expectedClusterId: {'B' * 22}\n")
+    ran = kquota("apply", "--yes")
+    assert ran.code == 1
+    assert "B" * 22 in ran.err
+    assert sandbox.values() == {}
+
+
+def test_a_suspended_cluster_is_looked_at_and_not_written(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"), more="  suspend: true\n")
+    ran = kquota("apply", "--yes")
+    assert ran.code == 0
+    assert "suspended" in ran.err
+    assert sandbox.values() == {}
+
+
+def test_sync_removes_what_is_gone_once_it_is_confirmed(kquota, folder, sandbox):
+    more = f"  expectedClusterId: {'A' * 22}\n  policy: Sync\n"
+    project(folder, sandbox.bootstrap, quota("a"), quota("b"), more=more)
+    kquota("apply", "--yes")
+    manifests(folder, quota("a"))
+    kquota("apply", "--yes")
+    assert len(sandbox.values()) == 2
+    assert (
+        kquota("apply", "--yes", "--confirm-sync", "A" * 22, "--max-removed-percent", "100").code
+        == 0
+    )
+    assert list(sandbox.values()) == [USER_A]
+
+
+def test_no_inventory_keeps_no_records(kquota, prod, sandbox):
+    assert kquota("apply", "--yes", "--no-inventory").code == 0
+    assert not (prod / ".kquota/inventory.json").exists()
+    assert "Nothing to do" in kquota("plan", "--no-inventory").out
