@@ -2,7 +2,7 @@
 
 All blocks of one document share a copy of ``examples/``, a sandbox, and an environment without anything of the user's.
 ``...`` in the expected output stands for anything; ``[exit N]`` as its last line is the exit code (0 if not said).
-Python blocks after ``<!-- tested -->`` run as scripts in the same place.
+What a command says on standard error is not compared. Python blocks after ``<!-- tested -->`` run as scripts in the same place.
 """
 
 import doctest
@@ -87,10 +87,10 @@ def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
     for step in steps(block):
         answer = subprocess.run(
             ["bash", "-c", step.command], cwd=folder, env=environment, text=True, timeout=SECONDS, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert answer.returncode == step.code, f"$ {step.command}\n{answer.stdout}"
+        assert answer.returncode == step.code, f"$ {step.command}\n{answer.stdout}\n{answer.stderr}"
         assert CHECKER.check_output(step.output, answer.stdout, flags), (
             f"$ {step.command}\nthe document says:\n{step.output}\nit printed:\n{answer.stdout}"
         )
