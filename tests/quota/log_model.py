@@ -1,0 +1,235 @@
+"""A model of the metadata log, for the safety law of the order; with a resolver of its own and the states to try it on.
+
+Nothing here uses ``precedence``: the order is judged by a second reading of Kafka's rules. Names are few, so that
+entities meet; among them are always the literal ``<default>``, the empty name and names that are not ASCII.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+from reconciler.quota.change import Change
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.keys import COLUMNS, RULES, Key
+from reconciler.quota.order import Schedule, chunks
+from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.policy import Cause
+from reconciler.quota.state import Limits, State, limits_of
+
+USERS = ("alice", "<default>", "", "zoë 日本")
+CLIENTS = ("app", "<default>", "", "\u2028x")
+ADDRESSES = ("10.0.0.1", "::1")
+STRANGER = "a stranger whom nobody names"
+
+ENTITIES: tuple[Entity, ...] = (
+    *(
+        entity(user=user, client_id=client)
+        for user in (ABSENT, DEFAULT, *USERS)
+        for client in (ABSENT, DEFAULT, *CLIENTS)
+        if (user, client) != (ABSENT, ABSENT)
+    ),
+    *(entity(ip=ip) for ip in (DEFAULT, *ADDRESSES)),
+)
+CROWD: tuple[Entity, ...] = tuple(
+    entity(user=user, client_id=client)
+    for user in (ABSENT, DEFAULT, "alice")
+    for client in (ABSENT, DEFAULT, "app")
+    if (user, client) != (ABSENT, ABSENT)
+)
+"""All eight levels of one client."""
+
+# -- who has which limit -----------------------------------------------------------------------------
+
+Seat = tuple[Entity, ...]
+"""The entities that can hold for one client, closest first."""
+
+
+def seat(user: str, client: str) -> Seat:
+    """Levels 1 to 8; a client that sends no client id has only 3 and 6."""
+    slots: list[tuple[object, object]] = [
+        (user, client), (user, None), (user, False), (None, client),
+        (None, None), (None, False), (False, client), (False, None),
+    ]  # fmt: skip
+    found = [one for one in slots if client or one[1] is False]
+    return tuple(Entity((one[0], one[1], ABSENT)) for one in found)  # type: ignore[arg-type]
+
+
+SEATS: Mapping[str, Seat] = {
+    **{
+        f"{user!r} {client!r}": seat(user, client)
+        for user in (*(name for name in USERS if name), STRANGER)
+        for client in (*CLIENTS, STRANGER)
+    },
+    **{
+        address: (Entity((ABSENT, ABSENT, address)), Entity((ABSENT, ABSENT, None)))
+        for address in (*ADDRESSES, "192.0.2.99")
+    },
+}
+"""Every client that matters: named ones, a stranger, and clients that send no client id."""
+
+Values = dict[tuple[Entity, Key], float]
+
+
+def limits_of_all(values: Values, keys: frozenset[Key]) -> dict[tuple[str, Key], float | None]:
+    """The limit of every client for each of these keys."""
+    return {
+        (who, key): next((values[one, key] for one in around if (one, key) in values), None)
+        for who, around in SEATS.items()
+        for key in keys
+    }
+
+
+# -- the log ----------------------------------------------------------------------------------------
+
+FATES = ("applied", "rejected", "lost but applied", "lost", "lost and late")
+REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
+LOST = Unknown(why="the connection was cut")
+
+
+@dataclass(frozen=True)
+class Chances:
+    """What happens to each entity that is sent, and when late writes land; used up in order, then all goes well."""
+
+    fates: Sequence[str] = ()
+    landings: Sequence[bool] = ()
+
+
+ALL_WELL = Chances()
+
+
+@dataclass
+class Log:
+    """Each record makes a state, and brokers may show every one of them.
+
+    A write without an answer may land at once, never, or at any later point, as one does that a broker still forwards.
+    """
+
+    states: list[Values]
+    chances: Chances
+    applied: set[tuple[Entity, Key]] = field(default_factory=set)
+    late: list[tuple[Entity, Key, float | None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._fates = iter(self.chances.fates)
+        self._landings = iter(self.chances.landings)
+
+    def append(self, subject: Entity, key: Key, value: float | None) -> None:
+        values = dict(self.states[-1])
+        if value is None:
+            _ = values.pop((subject, key), None)
+        else:
+            values[subject, key] = value
+        self.states.append(values)
+        self.applied.add((subject, key))
+
+    def land(self, *, everything: bool = False) -> None:
+        waiting, self.late = self.late, []
+        for write in waiting:
+            if everything or next(self._landings, False):
+                self.append(*write)
+            else:
+                self.late.append(write)
+
+    def send(self, alteration: Alteration) -> Result:
+        self.land()
+        fate = next(self._fates, "applied")
+        writes = [(alteration.entity, Key(key), value) for key, value in alteration.operations]
+        if fate == "rejected":
+            return REFUSED
+        if fate == "lost and late":
+            self.late += writes
+        elif fate != "lost":
+            for write in writes:
+                self.append(*write)
+        return Applied() if fate == "applied" else LOST
+
+
+Results = Mapping[tuple[bool, Entity], Result]
+
+
+def drive(
+    before: State,
+    changes: Sequence[Change],
+    chances: Chances = ALL_WELL,
+    *,
+    schedule: Callable[[Sequence[Change]], Schedule] = Schedule,
+) -> tuple[Log, Results]:
+    """Sends a plan as the use case does: make visible, hold, send chunk by chunk, settle."""
+    log = Log([{(one, key): value for one, key, value in before.pairs()}], chances)
+    results: dict[tuple[bool, Entity], Result] = {}
+    plan = schedule(changes)
+    for batch in plan.batches:
+        if plan.unseen(batch):
+            plan.seen()
+        held = plan.held(batch)
+        for one in batch.alterations:
+            if one.entity in held:
+                results[batch.removes, one.entity] = Held(waits_for=held[one.entity])
+                plan.settle(one, results[batch.removes, one.entity])
+        for chunk in chunks([one for one in batch.alterations if one.entity not in held]):
+            for one in chunk:
+                results[batch.removes, one.entity] = log.send(one)
+                plan.settle(one, results[batch.removes, one.entity])
+    log.land(everything=True)
+    return log, results
+
+
+def breaches(changes: Sequence[Change], log: Log) -> list[tuple[str, Key, float | None]]:
+    """Limits, in some state of the log, that are neither from before the plan nor from after it.
+
+    "After" is asked twice: what the whole plan means, and what the operations that happened amount to.
+    """
+    keys = frozenset(one.key for one in changes)
+    old, reached = limits_of_all(log.states[0], keys), limits_of_all(log.states[-1], keys)
+    target = dict(log.states[0])
+    for one in changes:
+        if one.after is None:
+            _ = target.pop((one.entity, one.key), None)
+        else:
+            target[one.entity, one.key] = one.after
+    meant = limits_of_all(target, keys)
+    return [
+        (*client, value)
+        for state in log.states
+        for client, value in limits_of_all(state, keys).items()
+        if value not in {old[client], meant[client]} or value not in {old[client], reached[client]}
+    ]
+
+
+# -- states and plans -------------------------------------------------------------------------------
+
+
+def changes_between(before: State, after: State) -> tuple[Change, ...]:
+    """The changes that lead from one state to the other, and no more."""
+    return tuple(
+        Change(
+            entity=one, key=key, before=was, after=will, cause=Cause.SPEC if will else Cause.PRUNE
+        )
+        for one in sorted(before.limits.keys() | after.limits.keys(), key=repr)
+        for key in COLUMNS
+        if (was := before.value(one, key)) != (will := after.value(one, key))
+    )
+
+
+@st.composite
+def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
+    """One or two keys that the entity can carry."""
+    keys = [key for key in COLUMNS if RULES[key].on_ip == (subject[2] is not ABSENT)][:2]
+    chosen = draw(st.lists(st.sampled_from(keys), unique=True, min_size=1))
+    return limits_of({key: draw(st.sampled_from([1.0, 2.0, 3.0])) for key in chosen})
+
+
+@st.composite
+def states(draw: st.DrawFn, among: Sequence[Entity] = ENTITIES) -> State:
+    """What a cluster may have."""
+    subjects = draw(st.lists(st.sampled_from(among), unique=True, max_size=8))
+    return State(limits={one: draw(limits_for(one)) for one in subjects})
+
+
+PLANS = st.tuples(states(), states()) | st.tuples(states(CROWD), states(CROWD))
+CHANCES = st.builds(
+    Chances,
+    fates=st.lists(st.sampled_from(FATES), max_size=16),
+    landings=st.lists(st.booleans(), max_size=30),
+)

@@ -1,0 +1,192 @@
+"""The safety law: whatever is rejected, unknown or late, no client ever has a limit that nobody meant.
+
+In every state of the log each limit is its value from before the plan or from after it. Whether the law has teeth is
+tested too: a schedule that swaps the passes or drops a rule about waiting is caught, each by a plan of its own.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+
+from reconciler.quota import order
+from reconciler.quota.change import Change
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.order import Batch, Schedule
+from reconciler.quota.outcome import Applied, Held
+from reconciler.quota.state import State
+from tests.quota.log_model import (
+    ALL_WELL,
+    CHANCES,
+    FATES,
+    PLANS,
+    Chances,
+    breaches,
+    changes_between,
+    drive,
+)
+
+
+@settings(max_examples=400)
+@given(PLANS, CHANCES)
+def test_in_every_log_state_each_limit_is_its_before_or_its_after_value(plan, chances):
+    changes = changes_between(*plan)
+    log, _ = drive(plan[0], changes, chances)
+    assert breaches(changes, log) == []
+
+
+@given(PLANS)
+def test_nothing_is_held_and_the_target_is_reached_where_all_goes_well(plan):
+    before, after = plan
+    log, results = drive(before, changes_between(before, after))
+    assert {type(result) for result in results.values()} <= {Applied}
+    assert log.states[-1] == {(one, key): value for one, key, value in after.pairs()}
+
+
+@given(PLANS, CHANCES)
+def test_every_entity_has_exactly_one_result_in_each_pass(plan, chances):
+    changes = changes_between(*plan)
+    _, results = drive(plan[0], changes, chances)
+    assert set(results) == {(one.removes, one.entity) for one in changes}
+
+
+@given(PLANS, CHANCES)
+def test_the_next_run_reaches_the_target_lawfully_from_wherever_the_first_one_stopped(
+    plan, chances
+):
+    before, after = plan
+    log, _ = drive(before, changes_between(before, after), chances)
+    stopped = before.with_values(
+        (one.entity, one.key, log.states[-1].get((one.entity, one.key)))
+        for one in changes_between(before, after)
+    )
+    rest = changes_between(stopped, after)
+    again, _ = drive(stopped, rest)
+    assert again.states[-1] == {(one, key): value for one, key, value in after.pairs()}
+    assert breaches(rest, again) == []
+
+
+# -- the law has teeth ------------------------------------------------------------------------------
+
+PAIR = entity(user="alice", client_id="app")
+USER = entity(user="alice")
+EVERY_USER = entity(user=DEFAULT)
+
+
+def having(values: Mapping[Entity, float]) -> State:
+    return State(limits={one: (value, None, None, None, None) for one, value in values.items()})
+
+
+NEW_USER_RULE = (having({USER: 1.0}), having({EVERY_USER: 2.0}))
+CLOSER_AND_CLOSER = (having({EVERY_USER: 1.0}), having({EVERY_USER: 1.0, USER: 2.0, PAIR: 3.0}))
+WIDER_AND_WIDER = (having({EVERY_USER: 1.0, USER: 2.0, PAIR: 3.0}), having({EVERY_USER: 1.0}))
+
+
+def in_order(turn: Callable[[Batch], tuple[bool, int]]) -> Callable[..., tuple[Batch, ...]]:
+    original = order.batches
+    return lambda changes: tuple(sorted(original(changes), key=turn))
+
+
+@pytest.mark.parametrize(
+    ("turn", "plan"),
+    [
+        pytest.param(lambda one: (not one.removes, one.level), NEW_USER_RULE, id="removals first"),
+        pytest.param(
+            lambda one: (one.removes, -one.level), CLOSER_AND_CLOSER, id="widest set first"
+        ),
+        pytest.param(
+            lambda one: (one.removes, one.level), WIDER_AND_WIDER, id="closest removal first"
+        ),
+    ],
+)
+def test_another_order_would_break_the_law_although_all_goes_well(monkeypatch, turn, plan):
+    changes = changes_between(*plan)
+    assert breaches(changes, drive(plan[0], changes)[0]) == []
+    monkeypatch.setattr(order, "batches", in_order(turn))
+    assert breaches(changes, drive(plan[0], changes)[0]) != []
+
+
+class HoldsNoSets(Schedule):
+    def held(self, batch: Batch) -> Mapping[Entity, tuple[Entity, ...]]:
+        return super().held(batch) if batch.removes else {}
+
+
+class HoldsNoRemovals(Schedule):
+    def held(self, batch: Batch) -> Mapping[Entity, tuple[Entity, ...]]:
+        return {} if batch.removes else super().held(batch)
+
+
+@pytest.mark.parametrize(
+    ("careless", "plan"),
+    [
+        pytest.param(HoldsNoSets, CLOSER_AND_CLOSER, id="a set that does not wait"),
+        pytest.param(HoldsNoRemovals, NEW_USER_RULE, id="a removal that does not wait for a set"),
+        pytest.param(
+            HoldsNoRemovals, WIDER_AND_WIDER, id="a removal that does not wait for a removal"
+        ),
+    ],
+)
+def test_without_waiting_the_law_would_break(careless, plan):
+    changes = changes_between(*plan)
+
+    def broken(schedule: Callable[[Sequence[Change]], Schedule]) -> bool:
+        return any(
+            breaches(changes, drive(plan[0], changes, Chances(fates), schedule=schedule)[0])
+            for fates in itertools.product(FATES, repeat=len(changes))
+        )
+
+    assert broken(careless)
+    assert not broken(Schedule)
+
+
+# -- what waits for what ----------------------------------------------------------------------------
+
+
+def test_what_waits_names_what_it_waits_for():
+    changes = changes_between(*CLOSER_AND_CLOSER)
+    _, results = drive(CLOSER_AND_CLOSER[0], changes, Chances(["rejected"]))
+    assert results[False, USER] == Held(waits_for=(PAIR,))
+
+
+def test_what_cannot_meet_does_not_wait():
+    other = entity(user="bob")
+    before, after = having({}), having({PAIR: 1.0, other: 2.0})
+    _, results = drive(before, changes_between(before, after), Chances(["rejected"]))
+    assert results[False, other] == Applied()
+
+
+def test_a_removal_waits_until_what_it_relies_on_is_visible():
+    schedule = Schedule(changes_between(*NEW_USER_RULE))
+    sets, removals = schedule.batches
+    (creation,) = sets.alterations
+    schedule.settle(creation, Applied())
+    assert schedule.unseen(removals) == (creation,)
+    assert schedule.held(removals) == {USER: (EVERY_USER,)}
+    schedule.seen()
+    assert schedule.unseen(removals) == ()
+    assert schedule.held(removals) == {}
+
+
+def test_the_two_passes_of_all_ten_levels():
+    everything = [
+        entity(user=user, client_id=client)
+        for user in ("u", DEFAULT, ABSENT)
+        for client in ("c", DEFAULT, ABSENT)
+        if (user, client) != (ABSENT, ABSENT)
+    ]
+    everything += [entity(ip="10.0.0.1"), entity(ip=DEFAULT)]
+    full = State(
+        limits={
+            one: (1.0, None, None, None, None)
+            if one[2] is ABSENT
+            else (None, None, None, None, 1.0)
+            for one in everything
+        }
+    )
+    empty = State()
+    assert [one.level for one in order.batches(changes_between(empty, full))] == list(range(1, 11))
+    assert [one.level for one in order.batches(changes_between(full, empty))] == list(
+        range(10, 0, -1)
+    )
+    assert drive(full, changes_between(full, empty), ALL_WELL)[0].states[-1] == {}
