@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reconciler.sandbox import PROFILES, filters, rules
 from reconciler.sandbox.image import EMPTY, Image
 from reconciler.wire.alter_client_quotas import Alteration
+from tests.contract.filter_expectations import FILTERS, MATCHED
 from tests.contract.raw import by_entity, text_of
 from tests.servers.oracle.rules import BatchRefused, RulesOracle
 
@@ -78,7 +79,7 @@ alterations = st.lists(
 component = st.tuples(
     st.sampled_from(("user", "client-id", "ip", "group", "")),
     st.sampled_from((0, 0, 1, 2, 2, 3)),
-    st.sampled_from((None, None, "a", "10.0.0.1", "<default>", "")),
+    st.sampled_from((None, None, "u1", "c1", "10.0.0.1", "<default>", "")),
 )
 
 
@@ -117,30 +118,39 @@ def test_the_rules_say_and_keep_what_the_controller_does(
         assert text_of(kept) == text_of(java.describe().quotas)
 
 
-@given(
-    asked=alterations,
-    components=st.lists(component, max_size=3),
-    strict=st.booleans(),
-)
+def test_every_value_of_every_key_is_judged_alike(oracle: tuple[RulesOracle, str]) -> None:
+    java, line = oracle
+    java.reset()
+    asked = [
+        ((("ip", f"10.0.{place}.{of}"),) if ip else (("user", f"{place}-{of}"),), ((key, value),))
+        for of, key in enumerate(KEYS)
+        for place, value in enumerate(VALUES)
+        for ip in (True, False)
+    ]
+    answers = java.alter(asked)
+    _, said = commit(EMPTY, asked, line)
+    assert said == by_entity([(it.entity, it.error, it.message) for it in answers])
+
+
+@given(filters_=st.lists(st.tuples(st.lists(component, max_size=3), st.booleans()), min_size=5))
 def test_the_filters_select_what_the_image_does(
     oracle: tuple[RulesOracle, str],
-    asked: list[Alteration],
-    components: list[tuple[str, int, str | None]],
-    *,
-    strict: bool,
+    filters_: list[tuple[list[tuple[str, int, str | None]], bool]],
 ) -> None:
     java, line = oracle
     java.reset()
+    asked = [(names, tuple(values.items())) for names, values in MATCHED.items()]
     java.alter(asked)
     image, _ = commit(EMPTY, asked, line)
-    expected = java.describe(components, strict=strict)
-    failure = filters.check(components)
-    assert (expected.code, expected.message or None) == (
-        (0, None) if failure is None else (failure.code, failure.message)
-    )
-    if failure is None:
-        found = filters.matching(image, components, strict=strict)
-        assert text_of({names: dict(values) for names, values in found}) == text_of(expected.quotas)
+    for components, strict in [*filters_, *FILTERS]:
+        expected = java.describe(components, strict=strict)
+        failure = filters.check(components)
+        assert (expected.code, expected.message or None) == (
+            (0, None) if failure is None else (failure.code, failure.message)
+        )
+        if failure is None:
+            found = filters.matching(image, components, strict=strict)
+            assert text_of({n: dict(v) for n, v in found}) == text_of(expected.quotas)
 
 
 def test_both_refuse_the_same_size(oracle: tuple[RulesOracle, str]) -> None:
