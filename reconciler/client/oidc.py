@@ -187,12 +187,7 @@ def _basic(settings: OidcSettings) -> str:
 
 def _words(body: bytes, settings: OidcSettings) -> str:
     """The endpoint's own error fields (RFC 6749 section 5.2), safe to show."""
-    try:
-        answer = json.loads(body)
-    except ValueError:
-        return ""
-    if not isinstance(answer, dict):
-        return ""
+    answer = _parsed(body)
     told = [answer.get(name) for name in ("error", "error_description")]
     text = ": ".join(word for word in told if isinstance(word, str))
     return f" ({scrubbed(text, settings.client_secret, Secret(_basic(settings)))})" if text else ""
@@ -201,12 +196,10 @@ def _words(body: bytes, settings: OidcSettings) -> str:
 def _token(body: bytes, settings: OidcSettings, now: float) -> Token:
     if len(body) > _MAX_ANSWER:
         raise _Refused("the answer is larger than 1 MiB", final=True)
-    try:
-        answer = json.loads(body)
-        value = answer["access_token"]
-        life = answer.get("expires_in")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise _Refused("the answer is no JSON with an access_token", final=True) from None
+    answer = _parsed(body)
+    if "access_token" not in answer:
+        raise _Refused("the answer is no JSON with an access_token", final=True)
+    value, life = answer["access_token"], answer.get("expires_in")
     if not isinstance(value, str):
         raise _Refused("the answer's access_token is no text", final=True)
     expires = _expiry(value, life, now)
@@ -214,6 +207,19 @@ def _token(body: bytes, settings: OidcSettings, now: float) -> Token:
         return Token(value=Secret(value), expires_at=expires, extensions=settings.extensions)
     except ConfigError as error:
         raise _Refused(error.message, final=True) from None
+
+
+def _parsed(body: bytes) -> dict[str, object]:
+    """The answer's fields; none if it is no JSON object.
+
+    Nothing is raised from here: a decoding error keeps the whole body, and whoever prints the chain of an
+    exception would print it.
+    """
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _expiry(value: str, life: object, now: float) -> float | None:

@@ -1,0 +1,288 @@
+"""Planted secrets on every path: no log record at DEBUG, exception, repr, event, warning or output shows one."""
+
+import asyncio
+import dataclasses
+import gc
+import io
+import json
+import logging
+import pickle
+import ssl
+import traceback
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.client import ClientConfig, QuotaClient, Secret, Token
+from reconciler.errors import KquotaError
+from reconciler.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from tests.client.support import Recorder
+from tests.client.test_oidc import Endpoint, token
+from tests.fakes import scripted_broker as acts
+from tests.fakes.scripted_broker import ScriptedBroker
+from tests.servers.certs import Authority
+
+PLANTED = "pl4nted-S3cret"
+GOOD = "good-pl4nted-S3cret"
+
+
+class Net:
+    """Catches everything that could carry a secret out."""
+
+    def __init__(self) -> None:
+        self.records: list[logging.LogRecord] = []
+        self.out = io.StringIO()
+        self.recorder = Recorder()
+        self.shown: list[str] = []
+
+    def show(self, *things: object) -> None:
+        """What somebody who debugs would print."""
+        for thing in things:
+            self.shown += [repr(thing), str(thing), f"{thing}"]
+            if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+                self.shown.append(
+                    repr({f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)})
+                )
+
+    def failed(self, error: BaseException) -> None:
+        chain: BaseException | None = error
+        while chain is not None:
+            self.show(chain, chain.args, vars(chain))
+            chain = chain.__cause__ or chain.__context__
+        lines = traceback.TracebackException.from_exception(error).format()
+        self.shown.append("".join(lines))
+
+    def everything(self) -> str:
+        logged = [f"{it.getMessage()} {it.args} {it.exc_info}" for it in self.records]
+        told = [repr(event) for _, event in self.recorder.told]
+        return "\n".join([*self.shown, *logged, *told, self.out.getvalue()])
+
+
+@pytest.fixture
+def net() -> Iterator[Net]:
+    made = Net()
+    handler = logging.Handler(level=logging.DEBUG)
+    handler.emit = made.records.append  # type: ignore[method-assign]
+    root = logging.getLogger()
+    before = root.level
+    root.setLevel(logging.DEBUG)
+    root.addHandler(handler)
+    with redirect_stdout(made.out), redirect_stderr(made.out):
+        yield made
+    root.removeHandler(handler)
+    root.setLevel(before)
+
+
+def run(net: Net, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """In asyncio's debug mode, which logs what it can."""
+
+    async def caught() -> None:
+        asyncio.get_running_loop().slow_callback_duration = 10
+        try:
+            async with asyncio.timeout(10):
+                await work()
+        except KquotaError as error:
+            net.failed(error)
+
+    asyncio.run(caught(), debug=True)
+    gc.collect()
+
+
+def settings(broker: ScriptedBroker, **more: object) -> dict[str, object]:
+    return {
+        "bootstrap.servers": broker.address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "alice",
+        "sasl.password": PLANTED,
+        "retry.backoff.ms": 1,
+        "reconnect.backoff.ms": 1,
+    } | {key.replace("_", "."): value for key, value in more.items()}
+
+
+async def use(net: Net, config: ClientConfig, deadline: float = 1.0) -> None:
+    net.show(config, config.sasl, config.tls, config.warnings)
+    async with QuotaClient(config, events=net.recorder.events()) as our:
+        net.show(our, our._connections, our._connections._login)
+        try:
+            net.show(await our.describe(timeout=deadline))
+        finally:
+            working = our._connections._working
+            if working is not None:
+                net.show(working, working._session, working._transport)
+
+
+FAULTS: dict[str, tuple[acts.Act, ...]] = {
+    "nothing": (),
+    "hangs up": (acts.close,) * 20,
+    "resets": (acts.reset,) * 20,
+    "is silent": (acts.silence,) * 20,
+    "has the wrong number": (acts.wrong_id,),
+    "cuts the answer": (acts.truncated(1),),
+    "speaks http": (acts.raw(b"HTTP/1.1 400 Bad\r\n"),),
+    "repeats the token": (acts.body(b"\x00\x3a\x0dalice" + PLANTED.encode() + b"\x00" * 12),),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("api", [SASL_HANDSHAKE, SASL_AUTHENTICATE], ids=lambda api: api.name)
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
+def test_logging_in_by_password(net: Net, fault: str, api: Any, right: bool) -> None:
+    async def work() -> None:
+        async with ScriptedBroker(password=PLANTED if right else "other") as broker:
+            broker.on(api, *FAULTS[fault])
+            await use(net, ClientConfig.from_mapping(settings(broker)), 0.2)
+
+    run(net, work)
+    assert PLANTED not in net.everything()
+    assert not any(
+        it.api.startswith("Sasl") for it in net.recorder.of("request") + net.recorder.of("response")
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_logging_in_by_scram(net: Net, mechanism: str) -> None:
+    async def work() -> None:
+        async with ScriptedBroker(password=PLANTED) as broker:
+            await use(net, ClientConfig.from_mapping(settings(broker, sasl_mechanism=mechanism)))
+
+    run(net, work)
+    assert PLANTED not in net.everything()
+
+
+def test_logging_in_again(net: Net) -> None:
+    async def work() -> None:
+        async with ScriptedBroker(password=PLANTED, lifetime_ms=1100) as broker:
+            config = ClientConfig.from_mapping(settings(broker))
+            async with QuotaClient(config, events=net.recorder.events()) as our:
+                await our.describe()
+                broker.password = "changed"  # noqa: S105 - the scripted broker's
+                until = asyncio.get_running_loop().time() + 3
+                while asyncio.get_running_loop().time() < until:
+                    await our.describe()
+
+    run(net, work)
+    assert net.recorder.of("authenticated")
+    assert any("AuthenticationError" in it for it in net.shown)
+    assert PLANTED not in net.everything()
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [(200, token(GOOD))],
+        [(401, json.dumps({"error": PLANTED, "error_description": PLANTED * 9}).encode())],
+        [(200, token(f"bad {PLANTED}"))],
+        [(200, PLANTED.encode())],
+        [(500, PLANTED.encode())] * 99,
+    ],
+    ids=["good", "refused", "bad token", "no json", "broken"],
+)
+def test_logging_in_by_token(net: Net, answers: list[tuple[int, bytes]]) -> None:
+    endpoint = Endpoint()
+    endpoint.answers = answers
+
+    async def work() -> None:
+        async with ScriptedBroker(password="x") as broker:  # noqa: S106 - the scripted broker's
+            given = {
+                "bootstrap.servers": broker.address,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+                "sasl.oauthbearer.client.id": "c",
+                "sasl.oauthbearer.client.secret": PLANTED,
+                "sasl.login.retry.backoff.max.ms": 200,
+            }
+            await use(net, ClientConfig.from_mapping(given))
+
+    try:
+        run(net, work)
+    finally:
+        endpoint.stop()
+    assert PLANTED not in net.everything()
+    assert endpoint.asked
+
+
+def test_a_token_of_the_callers_own(net: Net) -> None:
+    async def source() -> Token:
+        made = Token(value=Secret(GOOD))
+        net.show(made)
+        return made
+
+    async def work() -> None:
+        async with ScriptedBroker(password="x") as broker:  # noqa: S106 - the scripted broker's
+            given = {
+                "bootstrap.servers": broker.address,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+            }
+            await use(net, ClientConfig.from_mapping(given, token=source))
+
+    run(net, work)
+    assert PLANTED not in net.everything()
+
+
+def test_tls_with_a_private_key(net: Net, tmp_path: Path) -> None:
+    authority = Authority.make(tmp_path)
+    ours = authority.client("alice")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.server("s").bundle)
+    line = ours.key.read_text().splitlines()[1]
+
+    async def work() -> None:
+        async with ScriptedBroker(tls=context) as broker:
+            given = {
+                "bootstrap.servers": broker.address,
+                "security.protocol": "SSL",
+                "ssl.truststore.location": authority.certificate_file,
+                "ssl.keystore.location": ours.bundle,
+                "ssl.key.password": PLANTED,
+            }
+            await use(net, ClientConfig.from_mapping(given))
+
+    run(net, work)
+    assert PLANTED not in net.everything()
+    assert line not in net.everything()
+
+
+JAAS = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="{}"{}'
+)
+BAD_FILES = {
+    "open quote": f"sasl.jaas.config={JAAS.format(PLANTED, '')[:-1]}",
+    "no semicolon": f"sasl.jaas.config={JAAS.format(PLANTED, '')}",
+    "no mechanism": f"sasl.jaas.config={JAAS.format(PLANTED, ';')}",
+    "unknown key": f"sasl.pasword={PLANTED}\nsasl.mechanism=PLAIN",
+    "wrong mechanism": f"sasl.mechanism=GSSAPI\nsasl.jaas.config={JAAS.format(PLANTED, ';')}",
+    "bad reference": f"sasl.mechanism=PLAIN\nsasl.password={PLANTED}${{env:NO_SUCH}}",
+    "contradiction": f"ssl.keystore.key={PLANTED}\nssl.key.pem={PLANTED}2",
+    "bad escape": f"sasl.password={PLANTED}\\u12",
+    "bad key": f"security.protocol=SSL\nssl.keystore.key={PLANTED}\nssl.keystore.certificate.chain={PLANTED}",
+    "bad trust": f"security.protocol=SSL\nssl.truststore.certificates={PLANTED}",
+    "bad url": f"sasl.mechanism=OAUTHBEARER\nsasl.oauthbearer.token.endpoint.url=https://u:{PLANTED}@x/\nsasl.oauthbearer.client.id=c\nsasl.oauthbearer.client.secret={PLANTED}",
+    "bad proxy": f"proxy.url={PLANTED}\nsasl.mechanism=PLAIN",
+}
+
+
+@pytest.mark.parametrize("fault", BAD_FILES)
+def test_files_that_are_wrong(net: Net, fault: str, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    head = "bootstrap.servers=b:1\n"
+    if "security.protocol" not in BAD_FILES[fault]:
+        head += "security.protocol=SASL_SSL\n"
+    path.write_text(head + BAD_FILES[fault])
+    try:
+        net.show(ClientConfig.from_properties(path))
+    except KquotaError as error:
+        net.failed(error)
+    assert net.shown
+    assert PLANTED not in net.everything()
+
+
+def test_a_configuration_with_secrets_cannot_be_pickled() -> None:
+    config = ClientConfig.from_mapping(settings(ScriptedBroker(port=1)))
+    with pytest.raises(TypeError):
+        pickle.dumps(config)
