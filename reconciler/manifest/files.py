@@ -202,7 +202,7 @@ def _on_disk(pattern: str, root: Path, problems: list[Problem]) -> Iterator[tupl
         return
     accepts = _matcher(tidy).fullmatch
     # Text and not Path objects: 10,000 files are common, and a Path costs as much as reading one.
-    linked: set[str] = set()
+    linked = {str(Path(start).resolve())}
     for folder, folders, names in os.walk(
         start, followlinks=True, onerror=lambda error: _unlisted(error, start, problems)
     ):

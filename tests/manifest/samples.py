@@ -36,20 +36,26 @@ FORMS: tuple[dict[str, Any], ...] = (
 """The ten legal entities, as a spec has them."""
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30)
-names = st.one_of(st.sampled_from(ODD_NAMES), texts, st.from_regex(r"[a-z][a-z0-9.-]{0,12}", fullmatch=True))
+names = st.one_of(
+    st.sampled_from(ODD_NAMES), texts, st.from_regex(r"[a-z][a-z0-9.-]{0,12}", fullmatch=True)
+)
 slots = st.one_of(names, st.just(DEFAULT))
-ips = st.one_of(st.ip_addresses().map(str).filter(lambda ip: not ip.startswith("::ffff:")), st.just(DEFAULT))
+ips = st.one_of(
+    st.ip_addresses().map(str).filter(lambda ip: not ip.startswith("::ffff:")), st.just(DEFAULT)
+)
 
 entities = st.one_of(
     st.tuples(slots, slots, st.just(ABSENT)),
     st.tuples(slots, st.just(ABSENT), st.just(ABSENT)),
     st.tuples(st.just(ABSENT), slots, st.just(ABSENT)),
     st.tuples(st.just(ABSENT), st.just(ABSENT), ips),
-).map(lambda slots: Entity(slots))  # type: ignore[arg-type]
+).map(Entity)
 
 whole = st.one_of(
     st.integers(1, 2**53).map(float),
-    st.sampled_from((1.0, 1024.0, 10485760.0, 20000000.0, 2.0**53 + 2, 2.0**62, 2.0**63, 2.0**63 - 1024)),
+    st.sampled_from(
+        (1.0, 1024.0, 10485760.0, 20000000.0, 2.0**53 + 2, 2.0**62, 2.0**63, 2.0**63 - 1024)
+    ),
 )
 decimal = st.one_of(
     st.floats(min_value=5e-324, allow_infinity=False, allow_nan=False),
@@ -62,7 +68,12 @@ def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
     """At least one limit that the entity may carry."""
     if subject[2] is not ABSENT:
         return (None, None, None, None, float(draw(st.integers(1, 2**31 - 1))))
-    columns = [draw(st.none() | whole), draw(st.none() | whole), draw(st.none() | decimal), draw(decimal)]
+    columns = [
+        draw(st.none() | whole),
+        draw(st.none() | whole),
+        draw(st.none() | decimal),
+        draw(decimal),
+    ]
     return (columns[0], columns[1], columns[2], columns[3], None)
 
 

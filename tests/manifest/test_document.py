@@ -97,7 +97,9 @@ def test_a_plain_name_that_is_text_to_all_is_accepted(plain: str) -> None:
 
 
 def _accepts_name(text: str, *, plain: bool) -> bool:
-    root = _replaced(from_json(quota()), ("spec", "entity", "user", "name"), Scalar(text, plain, 0, 0))
+    root = _replaced(
+        from_json(quota()), ("spec", "entity", "user", "name"), Scalar(text, plain, 0, 0)
+    )
     try:
         return from_node(root, "").declaration.entity == (text, ABSENT, ABSENT)
     except Declined:
@@ -128,8 +130,14 @@ PATHS: tuple[tuple[str, ...], ...] = (
 def almost_right(draw: st.DrawFn) -> dict[str, Any]:
     """A correct resource with up to four fields replaced, added or removed."""
     form = draw(st.sampled_from(FORMS))
-    limits = {"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": "10Mi", "requestPercentage": 5.5}
-    document: dict[str, Any] = quota(entity={slot: dict(one) for slot, one in form.items()}, limits=limits)
+    limits = (
+        {"connectionCreationRate": 5}
+        if "ip" in form
+        else {"producerByteRate": "10Mi", "requestPercentage": 5.5}
+    )
+    document: dict[str, Any] = quota(
+        entity={slot: dict(one) for slot, one in form.items()}, limits=limits
+    )
     for _ in range(draw(st.integers(0, 4))):
         path = draw(st.sampled_from(PATHS))
         above: Any = document
@@ -152,7 +160,9 @@ def agreed(root: Node) -> bool:
         by_hand = False
     found = explain.problems("ClientQuota", root, "f")
     assert by_hand is (not found), found
-    by_interpreter = verdict.accepted("ClientQuota", to_json(root)) and not any(verdict.ambiguous_keys(root))
+    by_interpreter = verdict.accepted("ClientQuota", to_json(root)) and not any(
+        verdict.ambiguous_keys(root)
+    )
     assert by_interpreter is by_hand
     return by_hand
 
@@ -165,7 +175,10 @@ def test_check_schema_and_rules_give_one_verdict_on_resources(document: dict[str
 plain_texts = st.sampled_from((*REFUSED, *TEXT, "true", "10Mi", "50.5", "Delete", "a", "5"))
 
 
-@given(almost_right(), st.lists(st.tuples(st.sampled_from(PATHS), plain_texts, st.booleans()), max_size=3))
+@given(
+    almost_right(),
+    st.lists(st.tuples(st.sampled_from(PATHS), plain_texts, st.booleans()), max_size=3),
+)
 def test_check_schema_and_rules_give_one_verdict_on_scalars_as_written(
     document: dict[str, Any], written: list[tuple[tuple[str, ...], str, bool]]
 ) -> None:
@@ -182,7 +195,13 @@ def _replaced(root: Node, path: tuple[str, ...], value: Node) -> Node:
         return root
     entries = dict(root.entries)
     old = entries.get(path[0])
-    below = _replaced(old.value, path[1:], value) if old is not None else value if len(path) == 1 else None
+    below = (
+        _replaced(old.value, path[1:], value)
+        if old is not None
+        else value
+        if len(path) == 1
+        else None
+    )
     if below is not None:
         entries[path[0]] = Entry(Scalar(path[0], plain=True, line=2, column=1), below)
     return Block(entries, root.line, root.column)

@@ -64,9 +64,13 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_told_with_its_place_and_what_to_do(text: str, line: int, column: int, words: str) -> None:
+def test_a_mistake_is_told_with_its_place_and_what_to_do(
+    text: str, line: int, column: int, words: str
+) -> None:
     problems = load_files([("f.yaml", text)]).problems
-    assert [(one.line, one.column) for one in problems] == [(line, column)], [str(one) for one in problems]
+    assert [(one.line, one.column) for one in problems] == [(line, column)], [
+        str(one) for one in problems
+    ]
     assert words in problems[0].message
 
 
@@ -77,7 +81,9 @@ def test_every_mistake_of_a_file_is_listed_sorted_by_place() -> None:
     for body, line, column, _ in WRONG.values():
         expected.append((offset + line, column))
         offset += body.count("\n") + 1
-    assert [(one.line, one.column) for one in problems if "is also declared" not in one.message] == expected
+    assert [
+        (one.line, one.column) for one in problems if "is also declared" not in one.message
+    ] == expected
 
 
 def test_a_long_wrong_value_is_not_repeated_in_full() -> None:
@@ -116,10 +122,14 @@ pieces = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(CLUSTER_FIELDS), pieces, max_size=5))
-def test_interpreter_and_jsonschema_give_one_verdict_on_clusters(changes: dict[str, object]) -> None:
+def test_interpreter_and_jsonschema_give_one_verdict_on_clusters(
+    changes: dict[str, object],
+) -> None:
     root = from_json(cluster(**changes))
     found = explain.problems("QuotaCluster", root, "f")
-    ours = verdict.accepted("QuotaCluster", cluster(**changes)) and not any(verdict.ambiguous_keys(root))
+    ours = verdict.accepted("QuotaCluster", cluster(**changes)) and not any(
+        verdict.ambiguous_keys(root)
+    )
     assert ours is (not found), found
 
 
@@ -129,7 +139,9 @@ def test_a_correct_cluster_has_no_problem(document: dict[str, object]) -> None:
     assert verdict.accepted("QuotaCluster", document)
 
 
-@pytest.mark.parametrize("document", [document for _, document, _ in BROKEN if document["kind"] == "QuotaCluster"])
+@pytest.mark.parametrize(
+    "document", [document for _, document, _ in BROKEN if document["kind"] == "QuotaCluster"]
+)
 def test_a_cluster_that_breaks_a_rule_is_refused_by_both(document: dict[str, object]) -> None:
     assert explain.problems("QuotaCluster", from_json(document), "f")
     assert not verdict.accepted("QuotaCluster", document)

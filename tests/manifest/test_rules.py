@@ -34,12 +34,18 @@ def cel_of(kind: str) -> set[tuple[tuple[str, ...], str, str]]:
 
 @pytest.mark.parametrize("kind", CRDS)
 def test_the_crd_and_the_table_hold_the_same_rules(kind: str) -> None:
-    ours = {(rule.at, rule.cel, rule.message) for rule in RULES.values() if rule.kind == kind and rule.cel}
+    ours = {
+        (rule.at, rule.cel, rule.message)
+        for rule in RULES.values()
+        if rule.kind == kind and rule.cel
+    }
     assert cel_of(kind) == ours
 
 
 def test_no_two_rules_share_a_name() -> None:
-    assert len(RULES) == len([rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind != "QuotaProject"])
+    assert len(RULES) == len(
+        [rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind != "QuotaProject"]
+    )
 
 
 def entity(**slots: Any) -> dict[str, Any]:
@@ -125,7 +131,9 @@ def test_every_twin_is_seen_to_say_no() -> None:
     missing = {
         name
         for name, rule in RULES.items()
-        if rule.broken is not None and name not in seen and not any(family in name for family in families)
+        if rule.broken is not None
+        and name not in seen
+        and not any(family in name for family in families)
     }
     assert not missing
 
@@ -147,7 +155,10 @@ def test_no_twin_objects_to_a_correct_document(document: dict[str, Any]) -> None
 
 
 def test_transition_rules_have_no_twin_because_files_have_no_past() -> None:
-    assert {rule.id for rule in RULES.values() if rule.broken is None} == {"cluster-immutable", "entity-immutable"}
+    assert {rule.id for rule in RULES.values() if rule.broken is None} == {
+        "cluster-immutable",
+        "entity-immutable",
+    }
 
 
 def test_rules_without_cel_are_those_that_json_numbers_or_formats_decide() -> None:
@@ -159,7 +170,10 @@ def test_rules_without_cel_are_those_that_json_numbers_or_formats_decide() -> No
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "good"), [("::", True), ("1.2.3.4", True), ("1.2.3", False), ("::1%1", False), ("", False)])
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [("::", True), ("1.2.3.4", True), ("1.2.3", False), ("::1%1", False), ("", False)],
+)
 def test_only_canonical_literals_are_canonical(text: str, good: bool) -> None:
     assert canonical_ip(text) is good
 

@@ -43,7 +43,9 @@ def test_a_scalar_that_every_reader_takes_for_text_is_text(plain: str) -> None:
     assert meaning(plain) == plain
 
 
-PYYAML = yaml.SafeLoader("")  # its resolver is the YAML 1.1 of PyYAML; SnakeYAML's is the same table
+PYYAML = yaml.SafeLoader(
+    ""
+)  # its resolver is the YAML 1.1 of PyYAML; SnakeYAML's is the same table
 
 
 def pyyaml_tag(plain: str) -> str:
@@ -63,13 +65,28 @@ def go_yaml_is_text(plain: str) -> bool:
     words = "y Y yes Yes YES true True TRUE on On ON n N no No NO false False FALSE off Off OFF ~ null Null NULL <<"
     if plain in words.split() or not plain:
         return False
-    if plain in {".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", ".nan", ".NaN", ".NAN"}:
+    if plain in {
+        ".inf",
+        ".Inf",
+        ".INF",
+        "+.inf",
+        "+.Inf",
+        "+.INF",
+        "-.inf",
+        "-.Inf",
+        "-.INF",
+        ".nan",
+        ".NaN",
+        ".NAN",
+    }:
         return False
     if plain[0] not in "+-.0123456789":
         return True
     digits = plain.replace("_", "")
     is_float = re.fullmatch(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", digits)
-    is_int = re.fullmatch(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)", digits)
+    is_int = re.fullmatch(
+        r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)", digits
+    )
     is_time = re.fullmatch(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?", plain)
     return not (is_float or is_int or is_time)
 
@@ -81,7 +98,9 @@ number_like = st.text("0123456789+-._:eExXoObBTtZ aAfFiIn", max_size=8)
 @example("1e7")
 @example("-0b1")
 def test_what_we_take_for_text_is_text_to_each_reader(plain: str) -> None:
-    if is_text(plain) and plain[0] not in "!&*":  # no plain scalar begins so; PyYAML documents it by a rule
+    if (
+        is_text(plain) and plain[0] not in "!&*"
+    ):  # no plain scalar begins so; PyYAML documents it by a rule
         assert pyyaml_tag(plain) == "tag:yaml.org,2002:str"
         assert not CORE.fullmatch(plain)
         assert go_yaml_is_text(plain)
@@ -97,6 +116,8 @@ def test_a_scalar_on_which_all_agree_has_its_value(plain: str, value: object) ->
     assert type(meaning(plain)) is type(value)
 
 
-@pytest.mark.parametrize("plain", ["yes", "True", "1e7", "017", "+1", "1_000", "12:30", ".5", "1.", "-0", "9" * 500])
+@pytest.mark.parametrize(
+    "plain", ["yes", "True", "1e7", "017", "+1", "1_000", "12:30", ".5", "1.", "-0", "9" * 500]
+)
 def test_a_scalar_on_which_they_differ_is_marked(plain: str) -> None:
     assert meaning(plain) == Ambiguous(plain)

@@ -73,10 +73,21 @@ plain = st.sampled_from((
     '"', "'", "\t", "a\tb", "é", "x" * 70,
 ))  # fmt: skip
 quoted = st.one_of(
-    st.sampled_from((*ODD_NAMES, "prod", "10Mi", "5", "Delete", "ClientQuota", "kafka-quotas.io/v1alpha1", "true")).map(
-        lambda text: '"' + text.replace("\n", " ").replace("\r", "") + '"'
+    st.sampled_from(
+        (
+            *ODD_NAMES,
+            "prod",
+            "10Mi",
+            "5",
+            "Delete",
+            "ClientQuota",
+            "kafka-quotas.io/v1alpha1",
+            "true",
+        )
+    ).map(lambda text: '"' + text.replace("\n", " ").replace("\r", "") + '"'),
+    st.sampled_from(("a", "it's", "it''s", "a #b", "a: b", "", "10Mi", "10.0.0.7", '"')).map(
+        lambda text: f"'{text}'"
     ),
-    st.sampled_from(("a", "it's", "it''s", "a #b", "a: b", "", "10Mi", "10.0.0.7", '"')).map(lambda text: f"'{text}'"),
     st.sampled_from(("\\n", "\\x41", "\\\\", '\\"')).map(lambda text: f'"{text}"'),
 )
 usual = st.sampled_from(("a", "b", "alice", "10Mi", "5", '"x y"', "'1'"))
@@ -134,10 +145,16 @@ def test_the_quick_reader_gives_what_the_strict_one_gives(text: str) -> None:
     both(text)
 
 
-@given(files(), st.lists(st.tuples(st.integers(0, 3000), st.sampled_from("\"'#:{}[],&*!|>%@`\n\t \\-x0\u2028\x85")), max_size=4))
+@given(
+    files(),
+    st.lists(
+        st.tuples(st.integers(0, 3000), st.sampled_from("\"'#:{}[],&*!|>%@`\n\t \\-x0\u2028\x85")),
+        max_size=4,
+    ),
+)
 def test_also_on_texts_with_stray_characters(text: str, strays: list[tuple[int, str]]) -> None:
-    for at, stray in strays:
-        at %= len(text)
+    for anywhere, stray in strays:
+        at = anywhere % len(text)
         text = text[:at] + stray + text[at:]
     both(text)
 
@@ -146,8 +163,13 @@ LEARNED = {"flow", "block", "comments", "default", "keys in quotes and odd place
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_layout_is_learned_exactly_where_it_can_be_proved(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "".join(a + b for a, b in zip(LAYOUTS[layout].split("@"), [*_right(LAYOUTS[layout]), ""], strict=True))
+def test_a_layout_is_learned_exactly_where_it_can_be_proved(
+    layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join(
+        a + b
+        for a, b in zip(LAYOUTS[layout].split("@"), [*_right(LAYOUTS[layout]), ""], strict=True)
+    )
     read = Shapes.read
     hits = []
 
@@ -162,7 +184,10 @@ def test_a_layout_is_learned_exactly_where_it_can_be_proved(layout: str, monkeyp
 
 
 def test_a_value_that_breaks_a_rule_is_told_by_the_strict_reader() -> None:
-    good = "".join(a + b for a, b in zip(LAYOUTS["flow"].split("@"), [*_right(LAYOUTS["flow"]), ""], strict=True))
+    good = "".join(
+        a + b
+        for a, b in zip(LAYOUTS["flow"].split("@"), [*_right(LAYOUTS["flow"]), ""], strict=True)
+    )
     bad = good.replace("10Mi", "10MB")
     loaded = both(good.replace("{name: prod, namespace: prod}", "{name: x, namespace: prod}") + bad)
     assert [problem.line for problem in loaded.problems] == [23]
@@ -171,6 +196,11 @@ def test_a_value_that_breaks_a_rule_is_told_by_the_strict_reader() -> None:
 
 def test_no_more_layouts_are_remembered_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shape_learning, "MAX_SHAPES", 2)
-    good = "".join(a + b for a, b in zip(LAYOUTS["flow"].split("@"), [*_right(LAYOUTS["flow"]), ""], strict=True))
-    text = "".join(good.replace("name: prod, names", f"name: n{n}, names") + "\n" * n for n in range(5))
+    good = "".join(
+        a + b
+        for a, b in zip(LAYOUTS["flow"].split("@"), [*_right(LAYOUTS["flow"]), ""], strict=True)
+    )
+    text = "".join(
+        good.replace("name: prod, names", f"name: n{n}, names") + "\n" * n for n in range(5)
+    )
     assert len(both(text).declarations) == 5

@@ -30,7 +30,9 @@ CUT = {
 
 
 @pytest.mark.parametrize(("text", "values"), CUT.values(), ids=CUT)
-def test_only_values_that_cannot_change_the_text_around_them_are_cut_out(text: str, values: list[str]) -> None:
+def test_only_values_that_cannot_change_the_text_around_them_are_cut_out(
+    text: str, values: list[str]
+) -> None:
     assert cut(text).values == values
 
 
@@ -59,7 +61,9 @@ def test_no_character_of_a_text_is_lost_in_the_cut(text: str) -> None:
         assert kinds.count(False) == len(values)
 
 
-@pytest.mark.parametrize(("value", "text"), [("alice", "alice"), ('"a b"', "a b"), ("'1'", "1"), ('""', "")])
+@pytest.mark.parametrize(
+    ("value", "text"), [("alice", "alice"), ('"a b"', "a b"), ("'1'", "1"), ('""', "")]
+)
 def test_a_value_has_its_text(value: str, text: str) -> None:
     assert text_of(value) == text
 
@@ -71,8 +75,18 @@ def test_an_ambiguous_plain_value_is_declined(value: str) -> None:
 
 
 def test_a_slot_is_read_as_what_its_field_says() -> None:
-    assert (absent("x"), default("true"), name('"true"'), address("::1".replace("::1", "1::"))) == (False, None, "true", "1::")
-    for reader, value in ((default, "false"), (name, '""'), (address, "010.1.1.1"), (address, '"::0"')):
+    assert (absent("x"), default("true"), name('"true"'), address("::1".replace("::1", "1::"))) == (
+        False,
+        None,
+        "true",
+        "1::",
+    )
+    for reader, value in (
+        (default, "false"),
+        (name, '""'),
+        (address, "010.1.1.1"),
+        (address, '"::0"'),
+    ):
         with pytest.raises(Declined):
             reader(value)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reconciler.errors import Problem
 from reconciler.manifest import yaml_files
 from reconciler.manifest.nodes import Json, Node, to_json
-from reconciler.manifest.yaml_files import PARSER, MAX_ALIASED_NODES, Piece, pieces, read
+from reconciler.manifest.yaml_files import MAX_ALIASED_NODES, PARSER, Piece, pieces, read
 
 
 def reading(text: str) -> tuple[list[Node], list[Problem]]:

@@ -1,0 +1,48 @@
+"""The example project is what it says: correct, and complete in its forms."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.manifest.files import read_paths
+from reconciler.manifest.load import Loaded, load_files
+from reconciler.manifest.project import Project, parse
+from reconciler.manifest.selection import for_cluster
+from reconciler.quota.keys import Key
+from reconciler.quota.patterns import Form, form
+from reconciler.quota.state import set_values
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def project() -> Project:
+    return parse((EXAMPLES / "kquota.yaml").read_text(encoding="utf-8"))
+
+
+def loaded(project: Project, name: str) -> Loaded:
+    chosen = project.cluster(name)
+    texts = read_paths(chosen.manifests, EXAMPLES, exclude=[project.path])
+    return for_cluster(
+        load_files(texts.files, clusters=project.names, problems=texts.problems), chosen
+    )
+
+
+@pytest.mark.parametrize("name", ["demo", "analytics"])
+def test_each_cluster_has_correct_documents(project: Project, name: str) -> None:
+    made = loaded(project, name)
+    assert made.problems == ()
+    assert made.warnings == ()
+    assert made.of(name)
+
+
+def test_all_ten_forms_and_all_five_keys_are_shown(project: Project) -> None:
+    declared = loaded(project, "demo").declarations
+    assert {form(one.entity) for one in declared} == set(Form)
+    assert {key for one in declared for key, _ in set_values(one.limits)} == set(Key)
+
+
+def test_the_demo_cluster_is_where_the_environment_says(project: Project) -> None:
+    assert project.cluster("demo").cluster.properties == {
+        "bootstrap.servers": "${env:KQUOTA_DEMO_BOOTSTRAP}"
+    }

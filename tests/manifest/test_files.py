@@ -1,0 +1,134 @@
+"""Paths, folders and globs: on disk, and over the names of a revision."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from reconciler.manifest.files import read_blobs, read_paths, select
+
+NAMES = (
+    "kquota.yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/c.txt", "quotas/team/d.yaml", "quotas/team/deep/e.yaml",
+    "quotas/.hidden.yaml", "quotas/.git/f.yaml", "other/g.yaml", "quotas/[x].yaml",
+)  # fmt: skip
+PICKS = {
+    "quotas": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/team/d.yaml", "quotas/team/deep/e.yaml"],
+    "./quotas/": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/team/d.yaml", "quotas/team/deep/e.yaml"],
+    "quotas/a.yaml": ["quotas/a.yaml"],
+    "quotas/c.txt": ["quotas/c.txt"],
+    "quotas/*.yaml": ["quotas/[x].yaml", "quotas/a.yaml"],
+    "quotas/*": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/c.txt"],
+    "quotas/**/*.yaml": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/team/d.yaml", "quotas/team/deep/e.yaml"],
+    "quotas/**": ["quotas/[x].yaml", "quotas/a.yaml", "quotas/b.yml", "quotas/c.txt", "quotas/team/d.yaml", "quotas/team/deep/e.yaml"],
+    "**/e.yaml": ["quotas/team/deep/e.yaml"],
+    "quotas/?.y*ml": ["quotas/a.yaml", "quotas/b.yml"],
+    "quotas/[ab].*": ["quotas/a.yaml", "quotas/b.yml"],
+    "quotas/[!ab].*": ["quotas/c.txt"],
+    "quotas/team/../a.yaml": ["quotas/a.yaml"],
+    "quota": [],
+    "quotas/*.json": [],
+    "nowhere/**": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in NAMES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"# {name}\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
+def test_a_pattern_picks_files_among_names(pattern: str, picked: list[str]) -> None:
+    selected = select([pattern], NAMES)
+    assert list(selected.names) == picked
+    assert list(selected.unmatched) == ([] if picked else [pattern])
+
+
+@pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
+def test_a_pattern_picks_the_same_files_on_disk(
+    pattern: str, picked: list[str], tree: Path
+) -> None:
+    texts = read_paths([pattern], tree)
+    assert [name for name, _ in texts.files] == picked
+    assert [str(one) for one in texts.problems] == (
+        [] if picked else [f"{pattern}:0:0: path {pattern!r} matches no file"]
+    )
+
+
+@pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
+def test_a_pattern_picks_the_same_files_of_a_revision(pattern: str, picked: list[str]) -> None:
+    texts = read_blobs([pattern], NAMES, lambda names: {name: name.encode() for name in names})
+    assert texts.files == tuple((name, name) for name in picked)
+
+
+def test_the_folder_itself_means_everything_below(tree: Path) -> None:
+    texts = read_paths(["."], tree, exclude=["./kquota.yaml"])
+    assert [name for name, _ in texts.files] == ["other/g.yaml", *PICKS["quotas"]]
+
+
+def test_a_file_that_two_patterns_pick_is_read_once(tree: Path) -> None:
+    assert len(read_paths(["quotas/a.yaml", "quotas/*.yaml"], tree).files) == 2
+
+
+def test_an_absolute_path_is_taken_as_it_is(tree: Path) -> None:
+    file = str(tree / "other" / "g.yaml")
+    assert read_paths([file], Path("/nowhere")).files == ((file, "# other/g.yaml\n"),)
+
+
+def test_every_path_that_matches_nothing_is_told(tree: Path) -> None:
+    texts = read_paths(["a", "quotas", "b/*.yaml"], tree)
+    assert [one.path for one in texts.problems] == ["a", "b/*.yaml"]
+    assert texts.files
+
+
+def test_bytes_that_are_no_utf8_are_told_with_their_place(tree: Path) -> None:
+    (tree / "quotas/a.yaml").write_bytes(b"a: b\nc: \xff\n")
+    texts = read_paths(["quotas/a.yaml"], tree)
+    assert [str(one) for one in texts.problems] == ["quotas/a.yaml:2:4: byte 0xFF is not UTF-8"]
+
+
+def test_a_large_file_is_not_read(tree: Path) -> None:
+    texts = read_paths(["quotas/a.yaml"], tree, max_file_bytes=5)
+    assert "larger than the 5 bytes" in texts.problems[0].message
+    blobs = read_blobs(["a"], ["a"], lambda names: {"a": b"123456"}, max_file_bytes=5)
+    assert "larger than the 5 bytes" in blobs.problems[0].message
+
+
+def test_too_many_files_are_refused_before_they_are_read(tree: Path) -> None:
+    assert "more than the 2" in read_paths(["quotas"], tree, max_files=2).problems[0].message
+    assert (
+        "more than the 2"
+        in read_blobs(["quotas"], NAMES, lambda names: {}, max_files=2).problems[0].message
+    )
+
+
+def test_a_linked_folder_is_followed_once_and_a_loop_ends(tree: Path) -> None:
+    (tree / "quotas/linked").symlink_to(tree / "other")
+    (tree / "other/loop").symlink_to(tree / "quotas")
+    (tree / "other/self").symlink_to(tree / "other")
+    names = [name for name, _ in read_paths(["quotas"], tree).files]
+    assert "quotas/linked/g.yaml" in names
+    assert len(names) == len(set(names)) == 6
+
+
+def test_a_file_that_cannot_be_read_is_told(tree: Path) -> None:
+    (tree / "quotas/gone.yaml").symlink_to(tree / "nothing")
+    texts = read_paths(["quotas"], tree)
+    assert [one.path for one in texts.problems] == ["quotas/gone.yaml"]
+
+
+def test_a_folder_that_cannot_be_listed_is_told(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if str(path).endswith("team"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    texts = read_paths(["quotas"], tree)
+    assert "folder cannot be listed: Permission denied" in texts.problems[0].message

@@ -1,0 +1,210 @@
+"""The CRDs hold what they promise, and everything generated from them is up to date."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from reconciler.manifest import schema, verdict
+from reconciler.manifest.schema import CRDS, FILES, closed, generate, main, stale
+from reconciler.quota.keys import FIELDS, Key
+from reconciler.quota.patterns import Form
+from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
+
+ROOT = Path(__file__).parents[2]
+
+
+def crd(kind: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(
+        (ROOT / "crds" / CRDS[kind]).read_text(encoding="utf-8")
+    )
+    return loaded
+
+
+def nodes(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    yield path, node
+    for name, child in node.get("properties", {}).items():
+        yield from nodes(child, f"{path}.{name}")
+    for word in ("items", "additionalProperties"):
+        if isinstance(node.get(word), dict):
+            yield from nodes(node[word], f"{path}[]")
+
+
+def root_of(kind: str) -> dict[str, Any]:
+    made: dict[str, Any] = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return made
+
+
+ALL = [
+    pytest.param(node, id=f"{kind}{path}")
+    for kind in CRDS
+    for path, node in nodes(root_of(kind))
+    if path != ".metadata"
+]
+
+
+@pytest.mark.parametrize("node", ALL)
+def test_every_field_is_documented(node: dict[str, Any]) -> None:
+    assert len(node["description"]) > 3
+
+
+@pytest.mark.parametrize("node", ALL)
+def test_every_list_map_and_text_is_bounded(node: dict[str, Any]) -> None:
+    kind = node.get("type")
+    if kind == "string" or node.get("x-kubernetes-int-or-string"):
+        assert "maxLength" in node or "enum" in node
+    if kind == "array":
+        assert node["maxItems"] <= 64
+        assert "x-kubernetes-list-type" in node or "maxItems" in node
+    if "additionalProperties" in node:
+        assert "maxProperties" in node
+
+
+@pytest.mark.parametrize("node", ALL)
+def test_nothing_is_left_open(node: dict[str, Any]) -> None:
+    assert "type" in node or node.get("x-kubernetes-int-or-string")
+    assert "x-kubernetes-preserve-unknown-fields" not in node
+    assert "default" not in node, "defaults would show up in live objects"
+
+
+@pytest.mark.parametrize(
+    ("kind", "short", "scope"),
+    [("ClientQuota", "ckq", "Namespaced"), ("QuotaCluster", "qcl", "Cluster")],
+)
+def test_names_and_subresources(kind: str, short: str, scope: str) -> None:
+    spec = crd(kind)["spec"]
+    (version,) = spec["versions"]
+    assert spec["group"] == "kafka-quotas.io"
+    assert spec["scope"] == scope
+    assert spec["names"]["shortNames"] == [short]
+    assert spec["names"]["categories"] == ["kafka-quotas"]
+    assert version["name"] == "v1alpha1"
+    assert version["subresources"] == {"status": {}}
+    assert version["selectableFields"]
+    assert {"Ready", "Reason", "Age"} <= {
+        column["name"] for column in version["additionalPrinterColumns"]
+    }
+
+
+def test_columns_and_selectable_fields_exist() -> None:
+    for kind in CRDS:
+        (version,) = crd(kind)["spec"]["versions"]
+        known = {path for path, _ in nodes(root_of(kind))}
+        paths = [
+            one["jsonPath"]
+            for one in version["selectableFields"] + version["additionalPrinterColumns"]
+        ]
+        for path in paths:
+            assert path.split("[?")[0] in known | {".metadata.creationTimestamp"}, path
+
+
+def spec_of(kind: str, *path: str) -> dict[str, Any]:
+    node = root_of(kind)["properties"]["spec"]
+    for step in path:
+        node = node["items"] if step == "*" else node["properties"][step]
+    found: dict[str, Any] = node
+    return found
+
+
+def test_words_in_the_schema_are_those_of_the_core() -> None:
+    assert set(spec_of("ClientQuota", "limits")["properties"]) == set(FIELDS)
+    assert spec_of("ClientQuota", "deletionPolicy")["enum"] == list(DeletionPolicy)
+    assert spec_of("QuotaCluster", "policy")["enum"] == list(Policy)
+    assert spec_of("QuotaCluster", "driftDetection")["enum"] == list(DriftMode)
+    assert set(spec_of("QuotaCluster", "scope", "*", "forms", "*")["enum"]) == set(Form)
+    assert spec_of("QuotaCluster", "ignore", "*", "keys", "*")["enum"] == list(Key)
+    assert spec_of("ClientQuota", "entity", "user", "default")["enum"] == [True]
+
+
+def test_the_status_has_room_for_a_record_per_key() -> None:
+    keys = root_of("ClientQuota")["properties"]["status"]["properties"]["keys"]
+    assert keys["maxItems"] == len(Key)
+    assert keys["x-kubernetes-list-map-keys"] == ["key"]
+    assert {"desired", "live", "applied", "intended", "since", "deletionPolicy", "cause"} <= set(
+        keys["items"]["properties"]
+    )
+
+
+# ---- generated files ------------------------------------------------------------------------
+
+
+def test_what_is_committed_is_what_the_crds_give() -> None:
+    assert stale(ROOT) == []
+    assert main(["--check"]) == 0
+
+
+def test_a_file_that_differs_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "crds").mkdir()
+    for file in CRDS.values():
+        (tmp_path / "crds" / file).write_bytes((ROOT / "crds" / file).read_bytes())
+    assert schema._write(tmp_path) == 0
+    assert schema._check(tmp_path) == 0
+    target = tmp_path / "reconciler/manifest/schemas/clientquota.json"
+    target.write_text(target.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert schema._check(tmp_path) == 1
+    assert capsys.readouterr().err == (
+        "reconciler/manifest/schemas/clientquota.json is not what crds/ gives; run make generate\n"
+    )
+
+
+def test_a_wrong_call_says_how() -> None:
+    assert main(["--wirte"]) == 1
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_schema_is_a_schema(name: str) -> None:
+    Draft202012Validator.check_schema(schema.load(name))
+
+
+@pytest.mark.parametrize("name", ["ClientQuota", "QuotaCluster", "QuotaProject"])
+def test_every_object_is_closed_and_every_word_is_known_to_the_interpreter(name: str) -> None:
+    for path, node in nodes(schema.load(name)):
+        assert set(node) <= set(verdict._WORDS), path
+        if node.get("type") == "object" and path != ".status":
+            assert "additionalProperties" in node, path
+
+
+def test_editors_get_one_schema_per_kind_of_file() -> None:
+    assert [one.get("$ref") for one in schema.load("manifest")["oneOf"]] == [
+        "clientquota.json",
+        None,
+    ]
+    assert [one["$ref"] for one in schema.load("kquota")["oneOf"]] == [
+        "quotaproject.json",
+        "quotacluster.json",
+    ]
+
+
+def test_structural_words_become_json_schema() -> None:
+    assert closed(
+        {"type": "object", "properties": {"a": {"x-kubernetes-int-or-string": True, "anyOf": [1], "pattern": "x"},
+                                           "b": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "format": "double"},
+                                           "c": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}},
+         "x-kubernetes-validations": [1]}
+    ) == {
+        "type": "object", "additionalProperties": False,
+        "properties": {"a": {"type": ["integer", "string"], "pattern": "x"}, "b": {"type": "number", "exclusiveMinimum": 0},
+                       "c": {"type": "array", "uniqueItems": True, "items": {"type": "string"}}},
+    }  # fmt: skip
+
+
+def test_the_reference_names_every_field() -> None:
+    page = generate(ROOT / "crds")["docs/manifest-reference.md"]
+    for name in ("ClientQuota", "QuotaCluster", "QuotaProject"):
+        for path, node in nodes(schema.load(name)):
+            for field in node.get("properties", {}):
+                assert f"| `{field}` |" in page, (path, field)
+    for line in page.splitlines():
+        if line.startswith("| `"):
+            assert line.replace("\\|", "").count("|") == 5, line
+
+
+def test_schemas_are_json_with_a_newline_at_the_end() -> None:
+    for name, text in generate(ROOT / "crds").items():
+        assert text.endswith("\n")
+        if name.endswith(".json"):
+            assert json.loads(text)

@@ -1,0 +1,189 @@
+"""What is written reads back to the same; what cannot be written is listed."""
+
+import re
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.manifest.load import load_files
+from reconciler.manifest.write import (
+    document_name,
+    document_text,
+    documents_text,
+    export,
+    number,
+    scalar,
+)
+from reconciler.quota.desired import Declaration
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import Limits, State
+from tests.manifest.samples import (
+    ODD_NAMES,
+    declarations,
+    entities,
+    limits_for,
+    names,
+    without_place,
+)
+
+LIMIT: Limits = (1024.0, None, None, None, None)
+
+
+@given(st.lists(declarations(), max_size=6, unique_by=lambda one: one.document))
+def test_reading_what_was_written_gives_the_same(several: list[Declaration]) -> None:
+    loaded = load_files([("f", documents_text(several, cluster="prod"))])
+    assert loaded.problems == ()
+    assert [without_place(one) for one in loaded.of("prod")] == several
+
+
+@st.composite
+def states(draw: st.DrawFn) -> State:
+    return State(
+        limits={
+            one: draw(limits_for(one)) for one in draw(st.lists(entities, max_size=6, unique=True))
+        }
+    )
+
+
+@given(states())
+def test_an_export_reads_back_to_the_state(state: State) -> None:
+    made = export(state, cluster="prod", namespace="exported")
+    assert made.complete
+    loaded = load_files([("f", made.text)])
+    assert loaded.problems == ()
+    assert {one.entity: one.limits for one in loaded.declarations} == state.limits
+    assert made.documents == len(state.limits)
+
+
+@given(states())
+def test_an_export_is_the_same_every_time(state: State) -> None:
+    again = State(limits=dict(reversed(list(state.limits.items()))))
+    assert export(state, cluster="prod") == export(again, cluster="prod")
+
+
+@given(st.text(max_size=20))
+def test_a_scalar_is_the_same_text_to_pyyaml_in_block_and_flow(text: str) -> None:
+    if re.search("[\ud800-\udfff]", text):
+        return
+    written = scalar(text)
+    assert "\n" not in written
+    assert yaml.safe_load(f"a: {written}\n") == {"a": text}
+    assert yaml.safe_load(f"a: {{b: {written}, c: [{written}]}}\n") == {
+        "a": {"b": text, "c": [text]}
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("alice", "alice"), ("CN=a,O=b", '"CN=a,O=b"'), ("<default>", '"<default>"'), ("123", '"123"'), ("on", '"on"'), ("", '""'),
+     ("a\nb", '"a\\nb"'), ("\x00\x07\x85", '"\\0\\x07\\x85"'), ("\u2028", '"\\u2028"'), ("\ufeff", '"\\uFEFF"'), ('"\\', '"\\"\\\\"'),
+     ("é😀", '"é😀"'), (" a ", '" a "'), ("10.0.0.7", "10.0.0.7"), ("12:30", '"12:30"')],
+)  # fmt: skip
+def test_a_scalar_is_plain_only_where_all_readers_agree(text: str, written: str) -> None:
+    assert scalar(text) == written
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [(Key.PRODUCER_BYTE_RATE, 10485760.0, "10Mi"), (Key.PRODUCER_BYTE_RATE, 2.0**63, "9223372036854775807"),
+     (Key.PRODUCER_BYTE_RATE, 20e6, "20M"), (Key.CONSUMER_BYTE_RATE, 999.0, "999"), (Key.CONNECTION_CREATION_RATE, 2e6, "2000000"),
+     (Key.REQUEST_PERCENTAGE, 50.5, "50.5"), (Key.REQUEST_PERCENTAGE, 200.0, "200"), (Key.REQUEST_PERCENTAGE, 1e-7, "0.0000001"),
+     (Key.CONTROLLER_MUTATION_RATE, 1e22, "10000000000000000000000")],
+)  # fmt: skip
+def test_a_number_is_written_as_people_write_it(key: Key, value: float, text: str) -> None:
+    assert number(key, value) == text
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 0.5, float("nan"), float("inf"), 2.0**64])
+def test_a_number_that_no_manifest_may_hold_is_not_written(value: float) -> None:
+    with pytest.raises(QuotaValueError):
+        number(Key.PRODUCER_BYTE_RATE, value)
+
+
+def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
+    alice = entity(user="alice")
+    state = State(
+        limits={
+            alice: (1024.0, 1000000.0000005, None, None, 5.0),
+            entity(user=""): LIMIT,
+            entity(user="\ud800"): LIMIT,
+            entity(ip="0:0:0:0:0:0:0:1"): (None, None, None, None, 5.0),
+        },
+        foreign_values={alice: (("odd_rate", 5.0),)},
+        foreign_entities=(((("client-id-prefix", "a"),), (("producer_byte_rate", 5.0),)),),
+    )
+    made = export(state, cluster="prod")
+    assert not made.complete
+    assert made.documents == 1
+    assert [(dict(one.entity), one.key, one.why) for one in made.left_out] == [
+        ({"client-id-prefix": "a"}, "producer_byte_rate", "an entity type that manifests do not know"),
+        ({"ip": "0:0:0:0:0:0:0:1"}, "connection_creation_rate", "an ip that is no literal address in canonical spelling"),
+        ({"user": ""}, "producer_byte_rate", "an empty user name"),
+        ({"user": "\ud800"}, "producer_byte_rate", "a user name that is no Unicode text"),
+        ({"user": "alice"}, "connection_creation_rate", "connectionCreationRate does not belong on this form of entity"),
+        ({"user": "alice"}, "consumer_byte_rate", "consumerByteRate must be a whole number (bytes/s per broker)"),
+        ({"user": "alice"}, "odd_rate", "a key that manifests do not know"),
+    ]  # fmt: skip
+    assert {one.entity for one in load_files([("f", made.text)]).declarations} == {alice}
+
+
+def test_an_entity_that_cannot_be_written_is_an_error_for_a_single_document() -> None:
+    with pytest.raises(QuotaValueError, match="an empty user name"):
+        document_text(
+            Declaration(document="a/b", entity=entity(user=""), limits=LIMIT), cluster="c"
+        )
+
+
+def test_progress_is_told() -> None:
+    seen: list[tuple[int, int]] = []
+    export(
+        State(limits={entity(user="a"): LIMIT}),
+        cluster="c",
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(0, 1)]
+
+
+# ---- names of documents ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("subject", "name"),
+    [(entity(user="alice"), "user.alice"), (entity(user="alice", client_id="app"), "user.alice.client.app"),
+     (entity(user="alice", client_id=DEFAULT), "user.alice.default-client"), (entity(user=DEFAULT), "default-user"),
+     (entity(user=DEFAULT, client_id=DEFAULT), "default-user.default-client"), (entity(client_id="app"), "client.app"),
+     (entity(ip="10.0.0.7"), "ip.10-0-0-7"), (entity(ip=DEFAULT), "default-ip"), (entity(user="Alice"), "user.alice.x"),
+     (entity(user="<default>"), "user.default.x"), (entity(user="/"), "user.name.x")],
+)  # fmt: skip
+def test_a_document_is_named_after_its_entity(subject: Entity, name: str) -> None:
+    assert document_name(subject).startswith(name)
+    assert name.endswith("x") or document_name(subject) == name
+
+
+tricky = st.one_of(
+    names, st.sampled_from(("user", "client", "default-client", "a", "a.client.b", "x0123456789abcdef", "A", "a-", "-", "É"))
+)  # fmt: skip
+slots = st.one_of(tricky, st.just(DEFAULT), st.just(ABSENT))
+
+
+@given(st.sets(st.tuples(slots, slots).filter(lambda pair: pair != (ABSENT, ABSENT)), max_size=30))
+def test_two_entities_never_share_a_name_and_every_name_is_one(
+    pairs: set[tuple[object, object]],
+) -> None:
+    subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]  # type: ignore[arg-type]
+    made = [document_name(one) for one in subjects]
+    assert len(set(made)) == len(subjects)
+    for name in made:
+        assert len(name) <= 253
+        assert re.fullmatch(
+            r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name
+        )
+
+
+def test_odd_names_have_names_of_their_own() -> None:
+    made = {document_name(entity(user=name)) for name in ODD_NAMES}
+    assert len(made) == len(ODD_NAMES)
