@@ -16,7 +16,7 @@ from reconciler.client.chunks import cut, halves
 from reconciler.client.cluster import Cluster
 from reconciler.client.config import ALTER_DEADLINE, ALTER_SECONDS
 from reconciler.client.translation import alteration_request, asked_by_parts, results_of
-from reconciler.errors import ClientError, ProtocolError, RequestTimeout
+from reconciler.errors import BrokerError, ClientError, ProtocolError, RequestTimeout
 from reconciler.ports import Progress
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Rejected, Result, Unknown
@@ -28,6 +28,7 @@ from reconciler.wire.error_codes import (
     POLICY_VIOLATION,
     REQUEST_TIMED_OUT,
     UNKNOWN_SERVER_ERROR,
+    error_code,
 )
 
 _PROBABLE_VERSION = 1
@@ -90,7 +91,13 @@ class Sender:
             except ClientError as error:
                 if not self._results:
                     raise
-                self._unknown(start, end, f"not sent: {error.message}")
+                if isinstance(error, BrokerError):
+                    refused = Rejected(
+                        code=error.code, name=error_code(error.code).name, message=error.message
+                    )
+                    self._note(start, end, refused)
+                else:
+                    self._unknown(start, end, f"not sent: {error.message}")
                 self._skip(waiting, f"not sent: {error.message}")
                 return
             smaller = halves(start, end) if _is_too_large(answer) else ()
@@ -163,8 +170,11 @@ class Sender:
         self._tell(end - start)
 
     def _unknown(self, start: int, end: int, why: str) -> None:
+        self._note(start, end, Unknown(why=why))
+
+    def _note(self, start: int, end: int, result: Result) -> None:
         for alteration in self._alterations[start:end]:
-            self._results[alteration.entity] = Unknown(why=why)
+            self._results[alteration.entity] = result
         self._tell(end - start)
 
     def _skip(self, waiting: deque[tuple[int, int]], why: str) -> None:
