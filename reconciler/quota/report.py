@@ -10,11 +10,11 @@ from enum import StrEnum
 
 from reconciler.quota.advice import Warning as Advice
 from reconciler.quota.basis import Basis
+from reconciler.quota.change import Change, Plan
 from reconciler.quota.entity import Entity
 from reconciler.quota.guards import Violation
 from reconciler.quota.impact import Impact
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
-from reconciler.quota.plan import Change, Plan
 from reconciler.quota.policy import DriftMode, Policy
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from reconciler.quota.change import Finding
 from reconciler.quota.desired import Declaration, Desired, merge
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.plan import Finding, compare
+from reconciler.quota.plan import compare
 from reconciler.quota.policy import Cause, Policy
 from reconciler.quota.state import limits_of
 from reconciler.reconcile import records
@@ -27,7 +28,7 @@ async def drift(ports: Ports, orders: Orders) -> tuple[Finding, ...]:
     plan = compare(
         desired=as_applied(seen), owned=seen.owned, live=seen.live, rules=rules, now=seen.at
     )
-    return plan.found(Cause.DRIFT)
+    return tuple(one for one in plan.found(Cause.DRIFT) if not one.ignored)
 
 
 async def note_drift(ports: Ports, prepared: Prepared) -> None:

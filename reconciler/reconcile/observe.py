@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from reconciler.errors import UsageError, WrongCluster
 from reconciler.ports import Cluster
@@ -16,9 +15,6 @@ from reconciler.quota.policy import Rules
 from reconciler.quota.state import NO_LIMITS, State
 from reconciler.reconcile.orders import Orders, OverrideOrder, Ports
 from reconciler.render.names import entity_text
-
-SETTLING_SECONDS: Final = 65.0
-"""How long a write without an answer may still land: the broker itself retries it for 60 s (BrokerServer, 3.4 to 4.4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +42,7 @@ class Observation:
         return {
             pair: intent
             for pair, intent in self.owned.intents.items()
-            if now < intent.at + SETTLING_SECONDS
+            if intent.may_still_land(now)
             and not same_value(pair[1], self.live.value(*pair), intent.value)
         }
 

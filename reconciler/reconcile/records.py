@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from reconciler.quota.change import Change, Finding, Plan
 from reconciler.quota.outcome import Applied, Unknown
 from reconciler.quota.owned import (
     DriftSeen,
@@ -15,7 +16,6 @@ from reconciler.quota.owned import (
     RecordChange,
     Recorded,
 )
-from reconciler.quota.plan import Change, Finding, Plan
 from reconciler.quota.policy import Cause
 from reconciler.quota.report import PairOutcome, Seen
 
@@ -66,7 +66,7 @@ def _landed(change: Change, now: float) -> Iterable[RecordChange]:
 def drift_times(plan: Plan, owned: Owned) -> tuple[RecordChange, ...]:
     """First-seen times of drift that is only reported, and the end of drift that is over."""
     drifting: dict[tuple[object, object], Finding] = {
-        (one.entity, one.key): one for one in plan.found(Cause.DRIFT)
+        (one.entity, one.key): one for one in plan.found(Cause.DRIFT) if not one.ignored
     }
     begun = [
         DriftSeen(entity=one.entity, key=one.key, at=one.since)

@@ -6,8 +6,8 @@ from typing import Final
 
 from reconciler.errors import StalePlan
 from reconciler.quota.basis import basis_of, differences
+from reconciler.quota.change import Change
 from reconciler.quota.guards import check
-from reconciler.quota.plan import Change
 from reconciler.quota.report import Preview
 from reconciler.reconcile.differences import difference_text
 from reconciler.reconcile.observe import Observation

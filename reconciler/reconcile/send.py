@@ -6,15 +6,15 @@ is waited for, because without it its fate would be unknown.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from reconciler.errors import KquotaError
 from reconciler.ports import Clock, Progress, QuotaStore
+from reconciler.quota.change import Change
 from reconciler.quota.entity import Entity
 from reconciler.quota.order import Batch, Schedule, chunks
 from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
-from reconciler.quota.plan import Change
 from reconciler.reconcile.visible import Witnesses, deadline_seconds
 
 STOP_GRACE_SECONDS: Final = 10.0
@@ -55,7 +55,6 @@ class Sender:
         self._seconds = deadline_seconds(len(changes))
         self._total = sum(len(batch.alterations) for batch in self._schedule.batches)
         self._done = 0
-        self._unsure = {one.entity for one in unsettled}
         for one in unsettled:
             self._schedule.settle(one, Unknown(why="an earlier write may still land"))
         self.witnesses = Witnesses(changes)
@@ -86,7 +85,7 @@ class Sender:
         await self._make_seen(batch)
         if not self._goes_on():
             return
-        held = self._held(batch)
+        held = self._schedule.held(batch)
         for one in batch.alterations:
             if one.entity in held:
                 self._settle(batch, one, Held(waits_for=held[one.entity]))
@@ -94,14 +93,6 @@ class Sender:
             if not self._goes_on():
                 return
             await self._chunk(batch, chunk)
-
-    def _held(self, batch: Batch) -> Mapping[Entity, tuple[Entity, ...]]:
-        held = dict(self._schedule.held(batch))
-        for one in batch.alterations:
-            # After a write of unknown fate nothing else is written to that entity.
-            if one.entity in self._unsure:
-                held.setdefault(one.entity, (one.entity,))
-        return held
 
     async def _make_seen(self, batch: Batch) -> None:
         """Removals rely on what was set: every live broker has to show it first."""
@@ -143,8 +134,6 @@ class Sender:
     def _settle(self, batch: Batch, one: Alteration, result: Result) -> None:
         self.results[batch.removes, one.entity] = result
         self._schedule.settle(one, result)
-        if isinstance(result, Unknown):
-            self._unsure.add(one.entity)
         if isinstance(result, Applied):
             self.witnesses.add(one)
             self.acknowledged_keys += len(one.operations)

@@ -12,6 +12,7 @@ from reconciler.errors import (
 )
 from reconciler.quota.advice import warnings as advise
 from reconciler.quota.basis import basis_of, differences
+from reconciler.quota.change import Plan
 from reconciler.quota.desired import Desired
 from reconciler.quota.entity import Entity
 from reconciler.quota.guards import check, own_limits
@@ -19,7 +20,7 @@ from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.owned import OverrideSet, RecordChange
-from reconciler.quota.plan import Plan, compare
+from reconciler.quota.plan import compare
 from reconciler.quota.policy import Policy
 from reconciler.quota.report import Outcome, Preview, Verdict
 from reconciler.reconcile import audit, records

@@ -7,10 +7,10 @@ that the credential does not have already, and the source of a verdict is always
 from collections.abc import Mapping, Sequence
 
 from reconciler.errors import AuthorizationError, Refused
+from reconciler.quota.change import Change
 from reconciler.quota.entity import Entity
 from reconciler.quota.order import batches, chunks
 from reconciler.quota.outcome import Alteration, Rejected, Result, Unknown
-from reconciler.quota.plan import Change
 from reconciler.quota.report import Verdict
 from reconciler.reconcile.observe import Observation
 from reconciler.reconcile.orders import Orders, Ports, Validation

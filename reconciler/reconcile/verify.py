@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 
 from reconciler.errors import KquotaError
 from reconciler.ports import Visibility
+from reconciler.quota.change import Change
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
 from reconciler.quota.keys import same_value
 from reconciler.quota.outcome import Applied, Result, Unknown
-from reconciler.quota.plan import Change
 from reconciler.quota.report import PairOutcome, Seen
 from reconciler.quota.state import State
 from reconciler.reconcile.orders import Ports

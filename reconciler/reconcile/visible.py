@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.ports import Clock, Progress, QuotaStore, Visibility
+from reconciler.quota.change import Change
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.outcome import Alteration
-from reconciler.quota.plan import Change
 
 AT_LEAST_SECONDS: Final = 30.0
 PER_KEY_SECONDS: Final = 0.000_2

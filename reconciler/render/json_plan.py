@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.quota.basis import Ground
+from reconciler.quota.change import Change, Finding
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity, level
 from reconciler.quota.guards import Violation
 from reconciler.quota.impact import Affected, Effect, Impact, Shadow
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.owned import Owner
-from reconciler.quota.plan import Change, Finding
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Effective
 from reconciler.quota.report import Preview

@@ -6,10 +6,10 @@ shows an edit; it is no signature, so ``apply`` also recomputes the plan from th
 
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.basis import Basis, Ground
+from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import Declaration
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Owner
-from reconciler.quota.plan import Change, Plan
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
 from reconciler.quota.report import Origin, Preview, Verdict
 from reconciler.quota.state import NO_LIMITS, limits_of

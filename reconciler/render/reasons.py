@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.plan import Finding, Plan
+from reconciler.quota.change import Finding, Plan
 from reconciler.quota.policy import Action, Cause
 
 REASONS: Final[Mapping[Cause, str]] = {
@@ -60,6 +60,8 @@ SECTIONS: Final = (
                 says="These values hold instead of what is declared until their override ends."),
     SectionKind(name="frozen", title="Frozen", mark="*", colour="dim",
                 says="Their documents are suspended or cannot be used, so nothing is done."),
+    SectionKind(name="ignored", title="Ignored", mark="·", colour="dim",
+                says="An ignore rule keeps these from being written and complained about."),
     SectionKind(name="recorded", title="Recorded only", mark="=", colour="dim",
                 says="Nothing is written to the cluster; only our records change."),
     SectionKind(name="unmanaged", title="Unmanaged", mark="?", colour="dim",
@@ -82,6 +84,8 @@ _BY_CAUSE: Final[Mapping[Cause, str]] = {
 
 def section_of(finding: Finding) -> str:
     """The section that a finding stands in; each stands in exactly one."""
+    if finding.ignored:
+        return "ignored"
     if finding.action is Action.ORPHAN:
         return "orphans"
     if finding.cause is Cause.OVERRIDE and finding.action is Action.REPORT:

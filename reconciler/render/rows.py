@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.quota.change import Change, Finding
 from reconciler.quota.impact import Direction, Effect
 from reconciler.quota.outcome import Held, Rejected, Unknown
-from reconciler.quota.plan import Change, Finding
 from reconciler.quota.policy import Cause
 from reconciler.quota.report import Outcome, PairOutcome, Preview, Seen
 from reconciler.render.json_plan import counts

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reconciler.quota.change import Finding
 from reconciler.quota.entity import LEVEL_NAMES
-from reconciler.quota.plan import Finding
 from reconciler.quota.precedence import Effective, Principal, Resolution
 from reconciler.quota.state import State, set_values
 from reconciler.render.documents import Json, entity_json, value_json

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.quota.basis import basis_of, differences
+from reconciler.quota.change import Change
 from reconciler.quota.entity import ABSENT, DEFAULT, entity, level, may_match_same
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Owned, Owner, Recorded
-from reconciler.quota.plan import Change
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import State
 

@@ -279,7 +279,7 @@ def test_a_plan_that_waited_at_the_prompt_is_compared_with_the_cluster_again():
     with pytest.raises(StalePlan) as caught:
         asyncio.run(story(lambda world: world.cluster.write(ALICE, RATE, 5.0)))
     assert caught.value.differences == (
-        "user=alice producer_byte_rate: live was not set, is 5 (5 B/s)",
+        "user=alice producer_byte_rate: live was not set, is 5 B/s",
     )
 
 
