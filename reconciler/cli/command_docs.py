@@ -10,6 +10,8 @@ from reconciler.cli import client_quotas, main
 from reconciler.cli.kip_call import PROGRAM
 
 PATH: Final = Path("docs/commands.md")
+WIDTH: Final = 80
+"""Columns of the help in the page, whatever terminal it is made on."""
 
 _HEAD: Final = """# Commands
 
@@ -38,11 +40,11 @@ end stands between double quotes with the escapes of JSON: `'user="CN=alice,O=Ac
 def text() -> str:
     """The whole page."""
     parts = [_HEAD]
-    context = click.Context(main.cli, info_name="kquota")
+    context = click.Context(main.cli, info_name="kquota", terminal_width=WIDTH)
     parts.append(_section("kquota", main.cli.get_help(context)))
     for name in main.COMMANDS:
         parts.extend(_sections(main.cli.get_command(context, name), context, name))
-    alone = click.Context(client_quotas.command, info_name=PROGRAM)
+    alone = click.Context(client_quotas.command, info_name=PROGRAM, terminal_width=WIDTH)
     parts.append(_section(PROGRAM, client_quotas.command.get_help(alone)))
     return "\n".join(parts)
 

@@ -76,6 +76,20 @@ _OPTIONS: Final = (
 )  # fmt: skip
 
 
+def validate_option(function: F) -> F:
+    """``--validate`` alone, for commands that pass the guards."""
+    return dict(_OPTIONS)["validate"](function)
+
+
+def unlimited(validate: str) -> Limits:
+    """What was typed where nothing about guards and policy can be."""
+    return Limits(
+        policy=None, confirm_sync=None, validate=validate, only=(), correct_drift=False, force=False,
+        max_removals=None, max_removed_percent=None, max_change_factor=None, allow_newly_unlimited=False,
+        allow_small_values=False, allow_defaults=False, allow_empty=False,
+    )  # fmt: skip
+
+
 def limit_options(function: F) -> F:
     """The options of :class:`Limits`, handed over as ``limits``."""
     decorate: Callable[[F], F] = packed(

@@ -8,7 +8,7 @@ import click
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import Where, format_option, where_options
-from reconciler.cli.orders import Limits, limit_options
+from reconciler.cli.orders import validate_option
 from reconciler.cli.values import Duration, EntityText, limit
 from reconciler.errors import UsageError
 from reconciler.quota.keys import FIELDS, Key
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 HELP: Final = """Another limit for some hours, on top of what is declared.
 
 While it lasts, plans and applies take it instead of the declared value and show both; afterwards the next
-apply writes what is declared, or what was there before. key=unset removes a limit meanwhile. Guards hold.
+apply writes what is declared, or what was there before. key=unset removes a limit meanwhile. It passes the guards: who,
+until when and why stand in the records instead.
 
 \b
 Example:
@@ -73,7 +74,7 @@ def override() -> None:
 @click.option("--reason", required=True, help="Why; shown in every plan meanwhile.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @where_options(many=False)
-@limit_options
+@validate_option
 @format_option("text", "json")
 @click.pass_obj
 def begin(
@@ -85,7 +86,7 @@ def begin(
     reason: str,
     yes: bool,
     where: Where,
-    limits: Limits,
+    validate: str,
     output: str,
 ) -> Exit:
     """Turn the command line into override orders, and apply them."""
@@ -107,7 +108,7 @@ def begin(
         )
 
     given = Shift(begin=orders, end=frozenset(), pairs=frozenset((entity, key) for key in values))
-    wanted = wanted_for(target(where), limits, yes=yes, output=output, command="override")
+    wanted = wanted_for(target(where), validate, yes=yes, output=output, command="override")
     return shift(console, wanted, given)
 
 
@@ -116,7 +117,7 @@ def begin(
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @where_options(many=False)
-@limit_options
+@validate_option
 @format_option("text", "json")
 @click.pass_obj
 def end(
@@ -126,7 +127,7 @@ def end(
     keys: Sequence[str],
     yes: bool,
     where: Where,
-    limits: Limits,
+    validate: str,
     output: str,
 ) -> Exit:
     """End overrides of an entity: the named keys, or all that it has."""
@@ -142,7 +143,7 @@ def end(
 
         raise UsageError(f"there is no override of {entity_text(entity)}")
     given = Shift(begin=lambda _: (), end=pairs, pairs=pairs)
-    wanted = wanted_for(chosen, limits, yes=yes, output=output, command="override")
+    wanted = wanted_for(chosen, validate, yes=yes, output=output, command="override")
     return shift(console, wanted, given)
 
 

@@ -7,7 +7,7 @@ from reconciler.cli.applying import Wanted, carry_out, told_outcome
 from reconciler.cli.console import Console
 from reconciler.cli.documents import load
 from reconciler.cli.exits import Exit
-from reconciler.cli.orders import Limits, orders_for, origin_of
+from reconciler.cli.orders import orders_for, origin_of, unlimited
 from reconciler.cli.planning import Sources, narrowed
 from reconciler.cli.running import run
 from reconciler.cli.where import Target
@@ -20,7 +20,7 @@ from reconciler.quota.report import Outcome, Verdict
 from reconciler.reconcile import Observation, Orders, OverrideOrder, Prepared, observe, preview
 from reconciler.reconcile.drift import as_applied
 from reconciler.reconcile.observe import rules_for
-from reconciler.reconcile.validate import validate
+from reconciler.reconcile.validate import validate as asked_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def shift(console: Console, wanted: Wanted, given: Shift) -> Exit:
     """Put overrides into force, or end them, as an apply of these pairs and nothing else.
 
     Raises:
-        Refused: A guard says no, or the policy in force writes nothing.
+        Refused: The policy in force writes nothing.
     """
 
     async def work() -> Outcome | None:
@@ -79,7 +79,7 @@ async def _prepared(
     )
     desired = _desired(console, target, seen)
     first = preview(seen, desired, orders, verdict=Verdict(source="none"))
-    verdict = await validate(outside.ports, orders, seen, first.plan.changes)
+    verdict = await asked_rules(outside.ports, orders, seen, first.plan.changes)
     return orders, narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), orders)
 
 
@@ -96,13 +96,13 @@ def _desired(console: Console, target: Target, seen: Observation) -> Desired:
         return as_applied(seen)
 
 
-def wanted_for(target: Target, limits: Limits, *, yes: bool, output: str, command: str) -> Wanted:
+def wanted_for(target: Target, validate: str, *, yes: bool, output: str, command: str) -> Wanted:
     """An apply of overrides alone."""
     return Wanted(
         target=target,
         task=None,
         saved=None,
-        limits=limits,
+        limits=unlimited(validate),
         sources=Sources(since=None, no_inventory=False),
         yes=yes,
         expect_digest=None,

@@ -8,14 +8,14 @@ import click
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, Where, format_option, where_options
-from reconciler.cli.orders import Limits, limit_options
+from reconciler.cli.orders import validate_option
 from reconciler.cli.values import Duration
 from reconciler.errors import UsageError
 
 HELP: Final = """Write back the values from before an apply, from the outcome that it kept.
 
 Each value stays in force as an override until its document changes, at most 24 h: the next apply does not undo it.
-Guards hold here, too. What the apply did not change is left alone.
+It passes the guards. What the apply did not change is left alone.
 
 \b
 Example:
@@ -30,7 +30,7 @@ Example:
 @click.option("--reason", default="rollback", show_default=True, help="Why; shown in every plan meanwhile.")  # fmt: skip
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @where_options(many=False)
-@limit_options
+@validate_option
 @format_option("text", "json")
 @click.pass_obj
 def rollback(
@@ -41,7 +41,7 @@ def rollback(
     reason: str,
     yes: bool,
     where: Where,
-    limits: Limits,
+    validate: str,
     output: str,
 ) -> Exit:
     """Turn an outcome into overrides."""
@@ -67,5 +67,5 @@ def rollback(
         pairs=frozenset((subject, key) for subject, key, _ in done.before),
         cluster_id=done.cluster_id,
     )
-    wanted = wanted_for(target(where), limits, yes=yes, output=output, command="rollback")
+    wanted = wanted_for(target(where), validate, yes=yes, output=output, command="rollback")
     return shift(console, wanted, given)

@@ -1,0 +1,170 @@
+"""What changes outside the documents: drift, overrides of the night shift, rollbacks."""
+
+import json
+
+import pytest
+
+from tests.cli.projects import manifests, project, quota
+
+USER_A = (("user", "a"),)
+TEN = 10485760.0
+
+
+@pytest.fixture
+def applied(kquota, folder, sandbox):
+    """A project with one document, applied."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    return folder
+
+
+def rate(sandbox) -> float | None:
+    return sandbox.values().get(USER_A, {}).get("producer_byte_rate")
+
+
+def test_drift_is_told_with_both_values_and_left_alone(kquota, applied, sandbox):
+    assert kquota("drift", "--detailed-exitcode").code == 0
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    ran = kquota("drift", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "10485760 (10 MiB/s)" in ran.out
+    assert "team/a" in ran.out
+    assert kquota("drift").code == 0
+    assert rate(sandbox) == 5000.0
+
+
+def test_drift_is_known_since_it_was_first_seen(kquota, applied, sandbox):
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    first = json.loads(kquota("drift", "--format", "json").out)["drift"][0]
+    second = json.loads(kquota("drift", "--format", "json").out)["drift"][0]
+    assert first["since"] == second["since"]
+    assert first["since"] is not None
+
+
+def test_read_only_drift_writes_nothing(kquota, applied, sandbox):
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    before = (applied / ".kquota/inventory.json").read_bytes()
+    assert kquota("drift", "--read-only", "--detailed-exitcode").code == 2
+    assert (applied / ".kquota/inventory.json").read_bytes() == before
+
+
+def test_apply_corrects_drift_only_where_it_is_told_to(kquota, applied, sandbox):
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000000.0}})
+    assert kquota("apply", "--yes").code == 0
+    assert rate(sandbox) == 5000000.0
+    assert kquota("apply", "--yes", "--correct-drift").code == 0
+    assert rate(sandbox) == TEN
+
+
+def test_an_override_holds_against_an_apply_and_is_listed_and_ends(kquota, applied, sandbox):
+    words = ("--for", "2h", "--reason", "INC-1", "--yes")
+    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *words).code == 0
+    assert rate(sandbox) == 5 * TEN
+    assert kquota("apply", "--yes").code == 0
+    assert rate(sandbox) == 5 * TEN
+    listed = kquota("override", "list").out
+    assert "52428800 (50 MiB/s)" in listed
+    assert "10485760 (10 MiB/s)" in listed
+    assert "INC-1" in listed
+    (row,) = json.loads(kquota("override", "list", "--format", "json").out)["overrides"]
+    assert (row["value"], row["declared"], row["expired"]) == (52428800, 10485760, False)
+    assert kquota("override", "remove", "user=a", "--yes").code == 0
+    assert rate(sandbox) == TEN
+    assert "no overrides" in kquota("override", "list").out
+    assert kquota("plan", "--detailed-exitcode").code == 0
+
+
+def test_an_expired_override_gives_way_to_what_is_declared(kquota, applied, sandbox):
+    words = ("--for", "1ms", "--reason", "x", "--yes")
+    kquota("override", "user=a", "producer_byte_rate=50Mi", *words)
+    assert rate(sandbox) == 5 * TEN
+    assert kquota("apply", "--yes").code == 0
+    assert rate(sandbox) == TEN
+
+
+def test_an_override_of_what_nobody_declares_brings_back_what_was_there(kquota, applied, sandbox):
+    sandbox.seed({(("user", "z"),): {"consumer_byte_rate": 2048.0}})
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    assert kquota("override", "user=z", "consumer_byte_rate=4Ki", *words).code == 0
+    assert sandbox.values()[("user", "z"),]["consumer_byte_rate"] == 4096.0
+    assert kquota("override", "remove", "user=z", "--yes").code == 0
+    assert sandbox.values()[("user", "z"),]["consumer_byte_rate"] == 2048.0
+
+
+def test_an_override_may_lift_a_limit_for_a_while(kquota, applied, sandbox):
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    assert kquota("override", "user=a", "producer_byte_rate=unset", *words).code == 0
+    assert sandbox.values() == {}
+    assert kquota("override", "remove", "user=a", "producer_byte_rate", "--yes").code == 0
+    assert rate(sandbox) == TEN
+
+
+def test_an_override_passes_the_guards(kquota, applied, sandbox):
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    assert kquota("override", "user=a", "producer_byte_rate=100", *words).code == 0
+    assert kquota("override", "user=<default>", "producer_byte_rate=100", *words).code == 0
+    assert rate(sandbox) == 100.0
+
+
+def test_an_override_works_although_the_manifests_are_broken(kquota, applied, sandbox):
+    manifests(applied, "nonsense: [")
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    ran = kquota("override", "user=a", "producer_byte_rate=20Mi", *words)
+    assert ran.code == 0
+    assert "manifests cannot be read" in ran.err
+    assert rate(sandbox) == 2 * TEN
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("user=a", "producer_byte_rate=1Mi", "--reason", "x"), "--for"),
+        (("user=a", "producer_byte_rate=1Mi", "--for", "1h"), "--reason"),
+        (("user=a", "speed=1", "--for", "1h", "--reason", "x", "--yes"), "unknown key 'speed'"),
+        (("user=a", "--for", "1h", "--reason", "x", "--yes"), "KEY=VALUE"),
+        (("ip=1.2.3.4", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x", "--yes"), "does not belong"),
+        (("user=a", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x"), "--yes"),
+        (("remove", "user=nobody", "--yes"), "there is no override of user=nobody"),
+    ],
+)  # fmt: skip
+def test_a_wrong_override_is_refused_in_words(kquota, applied, arguments, said):
+    ran = kquota("override", *arguments)
+    assert ran.code == 1
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_rollback_brings_the_values_back_and_the_next_apply_leaves_them(kquota, applied, sandbox):
+    manifests(applied, quota("a", "{producerByteRate: 20Mi, consumerByteRate: 1Mi}"))
+    ran = kquota("apply", "--yes", "--out", "outcome.json")
+    assert "kquota rollback outcome.json" in ran.err
+    assert rate(sandbox) == 2 * TEN
+    assert kquota("rollback", "outcome.json", "--yes").code == 0
+    assert sandbox.values() == {USER_A: {"producer_byte_rate": TEN}}
+    assert kquota("apply", "--yes").code == 0
+    assert sandbox.values() == {USER_A: {"producer_byte_rate": TEN}}
+    manifests(applied, quota("a", "{producerByteRate: 30Mi, consumerByteRate: 1Mi}"))
+    kquota("apply", "--yes")
+    assert rate(sandbox) == 3 * TEN
+
+
+def test_an_apply_keeps_its_outcome_by_itself(kquota, applied, sandbox):
+    (kept,) = (applied / ".kquota/outcomes").glob("*.json")
+    assert kept.name.endswith("-prod.json")
+    assert kquota("rollback", str(kept), "--yes").code == 0
+    assert sandbox.values() == {}
+
+
+def test_a_rollback_of_something_else_is_refused(kquota, applied):
+    kquota("snapshot", "--out", "s.json")
+    ran = kquota("rollback", "s.json", "--yes")
+    assert ran.code == 1
+    assert "s.json" in ran.err
+    assert kquota("rollback", "none.json", "--yes").code == 1
+
+
+def test_without_records_drift_says_that_nothing_can_be_known(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    ran = kquota("drift", "--detailed-exitcode")
+    assert ran.code == 0
+    assert "what is ours cannot be known" in ran.err
