@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.quota.entity import Entity
 from reconciler.quota.state import State, set_values
 
-_SHORT_IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,2}")
+_IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,3}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,8 @@ def canonical_address(text: str) -> str | None:
 
 
 def _whole_ipv4(text: str) -> str | int:
-    """A short IPv4 form as its number, anything else as it is."""
-    if not _SHORT_IPV4.fullmatch(text):
+    """One to four decimal numbers as the address they are for Java, zeros before them or not; anything else as it is."""
+    if not _IPV4.fullmatch(text):
         return text
     *leading, last = (int(number) for number in text.split("."))
     left = 4 - len(leading)
