@@ -79,16 +79,20 @@ class Console:
 
     def warning(self, text: str) -> None:
         """Say what may go wrong."""
-        self.note(f"{self._styled('warning', 'warning:')} {text}")
+        self.note(f"{self._styled('warning', 'warning:')} {_one_line(text)}")
 
     def error(self, text: str, *, prefix: str = "error: ") -> None:
         """Say what went wrong."""
-        self.note(f"{self._styled('error', prefix) if prefix else ''}{text}")
+        self.note(f"{self._styled('error', prefix) if prefix else ''}{_one_line(text)}")
+
+    def detail(self, text: str) -> None:
+        """One item of a list under an error or a warning."""
+        self.note(f"  - {_one_line(text)}")
 
     def hint(self, text: str) -> None:
         """Say what to do next; nothing if there is nothing to say."""
         if text:
-            self.note(self._styled("hint", f"hint: {text}"))
+            self.note(self._styled("hint", f"hint: {_one_line(text)}"))
 
     def question(self, text: str) -> None:
         """Ask a person."""
@@ -116,6 +120,13 @@ class Console:
 
     def _styled(self, style: str, text: str) -> str:
         return f"{_STYLES[style]}{text}{_STYLES['off']}" if self.err_colour else text
+
+
+def _one_line(text: str) -> str:
+    """Words that may hold foreign names or a broker's own sentences: nothing in them forges a line or a colour."""
+    from reconciler.render.names import escaped
+
+    return escaped(text)
 
 
 class ProgressLine:

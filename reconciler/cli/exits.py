@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from reconciler.cli.console import Console
-from reconciler.errors import KquotaError, ManifestErrors, Refused, StalePlan
+from reconciler.errors import KquotaError, ManifestErrors, Problem, Refused, StalePlan
 
 DEBUG_VARIABLE: Final = "KQUOTA_DEBUG"
 """Set to 1, it adds the traceback to every error."""
@@ -90,12 +90,12 @@ def _say(console: Console, error: BaseException) -> Exit:
     match error:
         case ManifestErrors():
             for problem in error.problems:
-                console.error(str(problem), prefix="")
+                console.error(_placed(problem), prefix="")
             console.hint(error.hint)
         case KquotaError():
             console.error(error.message)
             for detail in _details(error):
-                console.note(f"  - {detail}")
+                console.detail(detail)
             console.hint(error.hint)
             code = Exit(error.exit_code)
         case click.exceptions.NoArgsIsHelpError():
@@ -114,6 +114,13 @@ def _say(console: Console, error: BaseException) -> Exit:
         case _:
             _say_unforeseen(console, error)
     return code
+
+
+def _placed(problem: Problem) -> str:
+    """``path:line:column: message``, as editors read it; what is unknown is left out."""
+    if problem.line:
+        return str(problem)
+    return f"error: {problem.path}: {problem.message}"
 
 
 def _details(error: KquotaError) -> Iterable[str]:

@@ -71,7 +71,7 @@ def export(
     say = console.warning if partial else console.error
     say(f"{len(made.left_out)} values cannot be carried by manifests:")
     for line in left_out_lines(made.left_out):
-        console.note(f"  - {line}")
+        console.detail(line)
     if not partial:
         console.hint("--partial exports without them; snapshot keeps everything")
     return Exit.DONE if partial else Exit.ERROR

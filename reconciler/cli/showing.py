@@ -100,7 +100,6 @@ def show_config_changes(console: Console, where: Where) -> None:
 
     from reconciler.errors import KquotaError
     from reconciler.manifest.trusted import changes_between
-    from reconciler.render.names import escaped
 
     trusted, _, _ = read_project(where)
     try:
@@ -116,6 +115,4 @@ def show_config_changes(console: Console, where: Where) -> None:
     )
     for one in changes:
         field = f" {one.field}" if one.field else ""
-        console.note(
-            f"  - {escaped(one.document)}{escaped(field)}: {escaped(one.trusted)} -> {escaped(one.head)}"
-        )
+        console.detail(f"{one.document}{field}: {one.trusted} -> {one.head}")

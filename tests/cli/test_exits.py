@@ -97,3 +97,18 @@ def test_one_wins_over_four_over_three_over_five_over_two():
     for first, second in itertools.combinations(PRECEDENCE, 2):
         assert worst([second, first]) == worst([first, second]) == first
     assert worst([]) == Exit.DONE
+
+
+def test_a_foreign_word_in_an_error_cannot_forge_a_line_or_a_colour():
+    screen = Screen()
+    error = errors.Refused("a\nerror: b\x1b[31m", violations=["c\nd"], hint="::set-output x")
+    run_mapped(screen.console, raising(error))
+    assert screen.words == (
+        "error: a\\u000aerror: b\\u001b[31m\n  - c\\u000ad\nhint: :\\u003aset-output x\n"
+    )
+
+
+def test_a_problem_without_a_line_names_its_path():
+    screen = Screen()
+    run_mapped(screen.console, raising(errors.ManifestErrors([errors.Problem("a", 0, 0, "no")])))
+    assert screen.words == "error: a: no\n"

@@ -1,0 +1,238 @@
+"""Everything that goes wrong ends with a sentence that says what, where and what next: exit code 1, no traceback, nothing done."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox import READER, Authorizer, Fault, Listener, Protocol, Settings
+from reconciler.sandbox.faults import CutBefore, Delay, Truncate, WrongCorrelation
+from tests.cli.brokers import SandboxThread
+from tests.cli.projects import manifests, project, quota
+
+PLANTED = "planted-secret-7f3a"
+WRONG = "wrong-secret-91bc"
+SASL = """\
+  properties:
+    security.protocol: SASL_PLAINTEXT
+    sasl.mechanism: {mechanism}
+    sasl.username: {user}
+    sasl.password: {password}
+"""
+
+
+@pytest.fixture
+def guarded():
+    """A sandbox with users: `reader` may look, `nobody` may nothing."""
+    settings = Settings(
+        listeners=(Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT),),
+        users={"reader": PLANTED, "nobody": PLANTED},
+        authorizer=Authorizer(grants={"reader": READER}),
+        cluster_id="AAAAAAAAAAAAAAAAAAAAAA",
+    )
+    with SandboxThread(settings) as running:
+        yield running
+
+
+def sasl(user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> str:
+    return SASL.format(user=user, password=password, mechanism=mechanism)
+
+
+def told(ran, *words: str, code: int = 1) -> None:
+    """The rules of every failure."""
+    assert ran.code == code, ran
+    assert "Traceback" not in ran.out + ran.err
+    assert "fault in kquota" not in ran.err
+    for word in words:
+        assert word in ran.err, ran.err
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_wrong_password_is_told_at_once(kquota, folder, guarded, mechanism):
+    project(folder, guarded.bootstrap, quota("a"), more=sasl("reader", WRONG, mechanism))
+    for command in (("plan",), ("apply", "--yes"), ("drift",), ("describe",), ("snapshot",)):
+        told(kquota(*command, "--timeout", "20s"), "failed", "hint: ")
+    assert guarded.values() == {}
+
+
+def test_an_unreachable_broker_is_named(kquota, folder):
+    project(folder, "127.0.0.1:1", quota("a"))
+    told(kquota("plan", "--timeout", "300ms"), "127.0.0.1:1", "Connection refused", "hint: ")
+
+
+def test_a_name_without_an_address_is_told(kquota, folder):
+    project(folder, "no-such-host.invalid:9092", quota("a"))
+    told(kquota("plan", "--timeout", "2s"), "no-such-host.invalid")
+
+
+def test_a_missing_right_to_read_is_named(kquota, folder, guarded):
+    project(folder, guarded.bootstrap, quota("a"), more=sasl("nobody", PLANTED))
+    told(kquota("plan"), "DescribeConfigs")
+
+
+def test_a_missing_right_to_write_is_named_and_nothing_is_recorded(kquota, folder, guarded):
+    project(folder, guarded.bootstrap, quota("a"), more=sasl("reader", PLANTED))
+    assert "sandbox 4.x" in kquota("plan").out.splitlines()[0]
+    told(kquota("apply", "--yes"), "AlterConfigs")
+    assert guarded.values() == {}
+    assert "0 pairs of ours" in kquota("drift").out
+
+
+@pytest.mark.parametrize(
+    "effect", [Truncate(keep=10), CutBefore(), WrongCorrelation(), Delay(seconds=3)], ids=repr
+)
+@pytest.mark.parametrize("api", [3, 18, 48, 60])
+def test_a_broken_answer_is_an_error_and_writes_nothing(kquota, folder, sandbox, effect, api):
+    project(folder, sandbox.bootstrap, quota("a"))
+    sandbox.fail(Fault(effect=effect, api=api, times=-1))
+    told(kquota("apply", "--yes", "--timeout", "400ms"))
+    assert sandbox.values() == {}
+
+
+def test_a_port_that_speaks_another_protocol_gets_a_hint(kquota, folder, guarded):
+    project(folder, guarded.bootstrap, quota("a"))
+    told(kquota("plan", "--timeout", "2s"), "hint: ", "SASL")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "kquota.yaml"),
+        ("apiVersion: v1\nkind: [", "kquota.yaml:3"),
+        ("kind: ClientQuota\n", "kquota.yaml:1"),
+        ("apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\nmetadata: {name: x}\nspec: {}\n", "bootstrapServers"),
+        ("\x00", "kquota.yaml"),
+    ],
+)  # fmt: skip
+def test_a_wrong_project_file_is_told_with_its_line(kquota, folder, text, said):
+    (folder / "kquota.yaml").write_text(text)
+    told(kquota("plan"), said)
+
+
+def test_a_missing_variable_is_named(kquota, folder):
+    project(folder, "${env:NO_SUCH_VARIABLE}", quota("a"))
+    told(kquota("plan"), "NO_SUCH_VARIABLE")
+
+
+def test_a_project_file_that_is_a_folder_is_told(kquota, folder):
+    (folder / "kquota.yaml").mkdir()
+    told(kquota("plan"), "kquota.yaml")
+
+
+def test_a_manifest_that_is_not_text_is_told(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap)
+    (folder / "quotas/bad.yaml").write_bytes(b"a: \xff\xfe")
+    told(kquota("plan"), "quotas/bad.yaml:1:4")
+
+
+def test_damaged_records_are_never_taken_for_none(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    kquota("apply", "--yes")
+    path = folder / ".kquota/inventory.json"
+    path.write_bytes(path.read_bytes()[:-20])
+    manifests(folder, quota("a", "{producerByteRate: 20Mi}"))
+    for command in (("plan",), ("apply", "--yes"), ("drift",)):
+        told(kquota(*command), "inventory.json")
+    assert list(sandbox.values().values()) == [{"producer_byte_rate": 10485760.0}]
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_sent(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    (folder / ".kquota").write_text("a file where a folder should be")
+    told(kquota("apply", "--yes"), ".kquota")
+    assert sandbox.values() == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--all", "--cluster", "x"),
+        ("plan", "--bootstrap-server", "x:1", "--project", "y"),
+        ("plan", "--snapshot", "x.json"),
+        ("plan", "--since"),
+        ("plan", "--max-removals", "-1"),
+        ("plan", "--only", "alice"),
+        ("plan", "--policy", "Yolo"),
+        ("plan", "--timeout", "soon"),
+        ("plan", "--bootstrap-server", "no-port", "x.yaml"),
+        ("plan", "--cluster", "nope"),
+        ("apply", "--trust-plan", "--yes"),
+        ("apply", "missing.json", "--yes"),
+        ("describe", "--exactly"),
+        ("describe", "--format", "xml"),
+        ("describe", "--command-config", "missing.properties"),
+        ("rollback",),
+        ("completion", "tcsh"),
+        ("sandbox", "--behave-as", "0.8"),
+        ("sandbox", "--user", "x"),
+        ("sandbox", "--cluster-id", "short"),
+        ("sandbox", "--host", "192.0.2.1"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_exits_1_in_words(kquota, folder, arguments):
+    project(folder, "127.0.0.1:1", quota("a"))
+    told(kquota(*arguments), "error: ")
+
+
+COMMANDS = [
+    ("plan", "--format", "json", "--out", "plan.json"),
+    ("apply", "--yes"),
+    ("drift",),
+    ("describe",),
+    ("snapshot", "--out", "s.json"),
+    ("export",),
+    ("resolve", "--user", "a"),
+    ("doctor", "--format", "json"),
+    ("validate",),
+    ("override", "user=a", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x", "--yes"),
+    ("plan", "--offline"),
+]
+
+
+def grep(folder, ran) -> list[str]:
+    """Where a planted secret appears: output and every file that was written."""
+    texts = {"stdout": ran.out, "stderr": ran.err}
+    texts |= {
+        str(path): path.read_text(errors="replace")
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in {"kquota.yaml", "client.properties"}
+    }
+    return [name for name, text in texts.items() if PLANTED in text or WRONG in text]
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+@pytest.mark.parametrize("password", [PLANTED, WRONG], ids=["right", "wrong"])
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_no_path_prints_or_writes_a_password(
+    kquota, guarded, monkeypatch, *, mechanism, password, debug
+):
+    folder = Path.cwd()
+    monkeypatch.setenv("KQUOTA_DEBUG", debug)
+    project(folder, guarded.bootstrap, quota("a"), more=sasl("reader", password, mechanism))
+    for command in COMMANDS:
+        ran = kquota(*command, *([] if command[0] == "validate" else ["--timeout", "5s"]))
+        assert grep(folder, ran) == [], command
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=\"a\" password={};",
+        "sasl.jaas.config=no.such.Module required password=\"{}\";",
+        "sasl.jaas.config=broken {}",
+        "sasl.password={}\nsasl.mechanism=NO-SUCH",
+        "ssl.keystore.password={}\nssl.keystore.location=/no/such/file\nsecurity.protocol=SSL",
+        "sasl.pasword={}",
+        "ssl.keystore.key={}\nssl.keystore.type=PEM\nssl.keystore.certificate.chain=x\nsecurity.protocol=SSL",
+    ],
+    ids=lambda line: line[:40],
+)  # fmt: skip
+def test_no_wrong_properties_file_prints_its_secret(kquota, folder, monkeypatch, line):
+    monkeypatch.setenv("KQUOTA_DEBUG", "1")
+    (folder / "client.properties").write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n" + line.format(PLANTED) + "\n"
+    )
+    where = ("--bootstrap-server", "127.0.0.1:1", "--command-config", "client.properties")
+    ran = kquota("describe", *where, "--timeout", "300ms")
+    assert ran.code == 1
+    assert grep(folder, ran) == []

@@ -1,0 +1,172 @@
+"""--since and --config-from: what a revision declared, and which configuration is trusted."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.cli.projects import manifests, project, quota
+
+
+def git(folder, *words: str) -> str:
+    settings = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false")
+    done = subprocess.run(
+        ["git", *settings, *words], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def commit(folder) -> str:
+    git(folder, "add", "kquota.yaml", "quotas")
+    git(folder, "commit", "-q", "-m", "x")
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(kquota, folder, sandbox):
+    """A project under git; the first commit declares a and b, and was applied without an inventory."""
+    git(folder, "init", "-q", "-b", "main")
+    project(folder, sandbox.bootstrap, quota("a"), quota("b", more="  deletionPolicy: Delete\n"))
+    first = commit(folder)
+    assert kquota("apply", "--yes", "--no-inventory").code == 0
+    return first
+
+
+def test_what_a_revision_declared_is_known_to_be_ours(kquota, folder, sandbox, repository):
+    manifests(folder, quota("a", "{consumerByteRate: 1Mi}"))
+    second = commit(folder)
+    without = json.loads(kquota("plan", "--no-inventory", "--format", "json").out)
+    assert without["counts"]["remove"] == 0
+    ran = kquota("plan", "--no-inventory", "--since", repository, "--format", "json")
+    removed = {
+        (row["text"], row["key"]) for row in json.loads(ran.out)["changes"] if row["after"] is None
+    }
+    assert removed == {("user=a", "producer_byte_rate"), ("user=b", "producer_byte_rate")}
+    assert kquota("apply", "--yes", "--no-inventory", "--since", repository).code == 0
+    assert sandbox.values() == {(("user", "a"),): {"consumer_byte_rate": 1048576.0}}
+    assert second
+
+
+def test_a_value_that_is_not_the_revisions_is_left_alone(kquota, folder, sandbox, repository):
+    sandbox.seed({(("user", "b"),): {"producer_byte_rate": 777.0}})
+    manifests(folder, quota("a"))
+    commit(folder)
+    kquota("apply", "--yes", "--no-inventory", "--since", repository)
+    assert sandbox.values()[(("user", "b"),)] == {"producer_byte_rate": 777.0}
+
+
+def test_an_inventory_beats_the_revision(kquota, folder, sandbox, repository):
+    kquota("apply", "--yes")
+    manifests(folder, quota("a"))
+    commit(folder)
+    assert kquota("apply", "--yes", "--since", repository).code == 0
+    assert list(sandbox.values()) == [(("user", "a"),)]
+
+
+@pytest.mark.parametrize("revision", ["no-such-rev", "-x", ""])
+def test_an_unknown_revision_is_an_error(kquota, folder, repository, revision):
+    ran = kquota("plan", f"--since={revision}")
+    assert ran.code == 1
+    assert "Traceback" not in ran.err
+
+
+def test_a_revision_that_is_no_ancestor_is_an_error(kquota, folder, repository):
+    git(folder, "checkout", "-q", "-b", "side")
+    manifests(folder, quota("a"))
+    side = commit(folder)
+    git(folder, "checkout", "-q", "main")
+    ran = kquota("plan", "--since", side)
+    assert ran.code == 1
+    assert "not an ancestor" in ran.err
+
+
+def test_a_parse_error_at_the_revision_is_an_error(kquota, folder, repository):
+    manifests(folder, "kind: [")
+    broken = commit(folder)
+    manifests(folder, quota("a"))
+    commit(folder)
+    ran = kquota("plan", "--since", broken)
+    assert ran.code == 1
+    assert "quotas/all.yaml" in ran.err
+
+
+def test_since_needs_a_project(kquota, folder, sandbox, repository):
+    ran = kquota("plan", "quotas", "--bootstrap-server", sandbox.bootstrap, "--since", repository)
+    assert ran.code == 1
+    assert "project file" in ran.err
+
+
+def test_the_base_revision_decides_where_to_connect_and_what_may_be_done(
+    kquota, folder, sandbox, repository
+):
+    text = (folder / "kquota.yaml").read_text()
+    evil = text.replace(sandbox.bootstrap, "127.0.0.1:1") + "  guards: {maxRemovals: 999}\n"
+    (folder / "kquota.yaml").write_text(evil + "  properties: {sasl.password: hush-hush}\n")
+    manifests(folder, quota("a", "{producerByteRate: 20Mi}"), quota("b"))
+    commit(folder)
+    ran = kquota("plan", "--config-from", repository, "--detailed-exitcode")
+    assert ran.code == 2
+    assert "user=a" in ran.out
+    assert f"spec.bootstrapServers: {sandbox.bootstrap} -> 127.0.0.1:1" in ran.err
+    assert "maxRemovals" in ran.err
+    assert "hush-hush" not in ran.err
+
+
+def test_properties_files_come_from_the_base_revision_too(kquota, folder, sandbox, repository):
+    (folder / "client.properties").write_text("client.id=base\n")
+    (folder / "kquota.yaml").write_text(
+        (folder / "kquota.yaml").read_text() + "  propertiesFile: client.properties\n"
+    )
+    git(folder, "add", "client.properties")
+    base = commit(folder)
+    (folder / "client.properties").write_text("security.protocol=SASL_SSL\n")
+    assert kquota("plan", "--config-from", base).code == 0
+    assert kquota("plan").code == 1
+
+
+def test_a_head_project_file_that_is_broken_does_not_matter(kquota, folder, repository):
+    (folder / "kquota.yaml").write_text("kind: [")
+    ran = kquota("plan", "--config-from", repository)
+    assert ran.code == 0
+    assert "head revision cannot be used" in ran.err
+
+
+def test_offline_the_revision_stands_for_the_cluster(kquota, folder, repository):
+    manifests(folder, quota("a", "{producerByteRate: 20Mi}"), quota("b"))
+    commit(folder)
+    ran = kquota("plan", "--offline", "--since", repository, "--format", "json")
+    plan = json.loads(ran.out)
+    assert [(row["text"], row["before"], row["after"]) for row in plan["changes"]] == [
+        ("user=a", 10485760, 20971520)
+    ]
+
+
+def test_offline_a_snapshot_stands_for_the_cluster(kquota, folder, sandbox, repository):
+    assert kquota("snapshot", "--taken-at", "--out", "s.json").code == 0
+    manifests(folder, quota("a", "{producerByteRate: 0.5}"))
+    assert kquota("plan", "--offline", "--snapshot", "s.json").code == 1
+    manifests(folder, quota("a", "{producerByteRate: 20Mi}"), quota("b"))
+    ran = kquota("plan", "--offline", "--snapshot", "s.json", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "sandbox" in ran.out.splitlines()[0]
+    assert kquota("plan", "--offline", "--snapshot", "quotas/all.yaml").code == 1
+    assert kquota("plan", "--offline", "--validate", "broker").code == 1
+
+
+def test_offline_without_a_project_files_are_enough(kquota, folder):
+    (folder / "q.yaml").write_text(quota("a"))
+    ran = kquota("plan", "--offline", "q.yaml")
+    assert ran.code == 0
+    assert "1 to create" in ran.out
+    assert "empty cluster is assumed" in ran.err
+
+
+def test_records_under_a_git_ref_are_kept_and_shared(kquota, folder, sandbox, repository):
+    text = (folder / "kquota.yaml").read_text()
+    where = "  manifests: [quotas]\n"
+    with_ref = text.replace(where, where + "  inventory: {gitRef: refs/kquota/inventory}\n")
+    (folder / "kquota.yaml").write_text(with_ref)
+    assert kquota("apply", "--yes").code == 0
+    assert "refs/kquota/inventory/" in git(folder, "for-each-ref")
+    assert "2 pairs of ours" in kquota("drift").out
+    assert not (folder / ".kquota/inventory.json").exists()
