@@ -1,0 +1,84 @@
+"""What a describe with a filter lists, as Kafka's metadata image answers it."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import ABSENT, DEFAULT, entity
+from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
+from tests.quota.log_model import ENTITIES
+
+PAIR = entity(user="alice", client_id="app")
+USER = entity(user="alice")
+LITERAL = entity(user="<default>")
+EVERY_USER = entity(user=DEFAULT)
+EVERY_PAIR = entity(user="alice", client_id=DEFAULT)
+CLIENT = entity(client_id="app")
+ADDRESS = entity(ip="10.0.0.1")
+SEVEN = (PAIR, USER, LITERAL, EVERY_USER, EVERY_PAIR, CLIENT, ADDRESS)
+
+
+def wanting(*, strict: bool = False, **types: object) -> Filter:
+    return Filter(
+        components=tuple(
+            Component(entity_type=kind.replace("_", "-"), match=match)
+            for kind, match in types.items()
+        ),
+        strict=strict,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "listed"),
+    [
+        pytest.param(ALL, SEVEN, id="open without components: everything"),
+        pytest.param(wanting(strict=True), (), id="strict without components: nothing"),
+        pytest.param(wanting(user="alice"), (PAIR, USER, EVERY_PAIR), id="a name, other types free"),
+        pytest.param(wanting(user="alice", strict=True), (USER,), id="a name and no other type"),
+        pytest.param(wanting(user=DEFAULT), (EVERY_USER,), id="the default is no name"),
+        pytest.param(wanting(user="<default>"), (LITERAL,), id="nor is a name the default"),
+        pytest.param(
+            wanting(user=ANY, strict=True), (USER, LITERAL, EVERY_USER), id="any, default included"
+        ),
+        pytest.param(wanting(client_id=ANY), (PAIR, EVERY_PAIR, CLIENT), id="any client id"),
+        pytest.param(wanting(user="alice", client_id=ANY), (PAIR, EVERY_PAIR), id="both types"),
+        pytest.param(wanting(client_id=DEFAULT), (EVERY_PAIR,), id="the default client id"),
+        pytest.param(wanting(ip=ANY), (ADDRESS,), id="addresses"),
+        pytest.param(wanting(user="bob"), (), id="nobody"),
+        pytest.param(wanting(user=""), (), id="the empty name is a name"),
+    ],
+)  # fmt: skip
+def test_a_filter_lists(wanted, listed):
+    assert tuple(one for one in SEVEN if wanted.matches(one)) == listed
+
+
+@given(st.sampled_from(ENTITIES))
+def test_the_exact_filter_of_an_entity_lists_it_alone(subject):
+    assert [one for one in ENTITIES if exactly(subject).matches(one)] == [subject]
+
+
+def test_components_are_combined_with_and():
+    names = (ANY, DEFAULT, "alice", "app")
+    for user, client in itertools.product(names, repeat=2):
+        both = wanting(user=user, client_id=client)
+        one, other = wanting(user=user), wanting(client_id=client)
+        for subject in ENTITIES:
+            assert both.matches(subject) == (one.matches(subject) and other.matches(subject))
+
+
+def test_a_strict_filter_lists_what_the_open_one_does_less_entities_with_more_types():
+    for subject in ENTITIES:
+        strict, free = wanting(user=ANY, strict=True), wanting(user=ANY)
+        alone = subject[1] is ABSENT
+        assert strict.matches(subject) == (free.matches(subject) and alone)
+
+
+@pytest.mark.parametrize(
+    "types", [("group",), ("",), ("user", "user"), ("User",)], ids=["unknown", "empty", "twice", "case"]
+)  # fmt: skip
+def test_unknown_types_and_types_given_twice_are_refused(types):
+    with pytest.raises(QuotaValueError, match="unknown or given twice"):
+        _ = Filter(components=tuple(Component(entity_type=one, match=ANY) for one in types))

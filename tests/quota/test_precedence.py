@@ -1,0 +1,144 @@
+"""Which limit a client gets: all 256 subsets of the eight levels against a second reading of Kafka's rules."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+
+from reconciler.quota.entity import ABSENT, DEFAULT, entity, level
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.precedence import (
+    Lost,
+    Principal,
+    candidates,
+    ip_candidates,
+    resolve,
+    sharing,
+)
+from reconciler.quota.state import State
+from tests.quota.log_model import CLIENTS, CROWD, STRANGER, USERS, seat, states
+
+RATE = Key.PRODUCER_BYTE_RATE
+ALICE = Principal(user="alice", client_id="app")
+# In order of precedence: 1 user+client, 2 user+default client, 3 user, 4 to 6 the same of the default user, 7, 8.
+LEVELS = sorted(CROWD, key=level)
+
+
+def of(values: dict, column: int = 0) -> State:
+    rows = {}
+    for subject, value in values.items():
+        row = [None] * 5
+        row[column] = value
+        rows[subject] = tuple(row)
+    return State(limits=rows)
+
+
+def for_rate(state: State, principal: Principal):
+    return next(one for one in resolve(state, principal).effective if one.key is RATE)
+
+
+@pytest.mark.parametrize(
+    ("user", "client_id", "reached"),
+    [
+        pytest.param("alice", "app", (1, 2, 3, 4, 5, 6, 7, 8), id="both named"),
+        pytest.param("alice", "other", (2, 3, 5, 6, 8), id="another client id"),
+        pytest.param("bob", "app", (4, 5, 6, 7, 8), id="another user"),
+        pytest.param("bob", "other", (5, 6, 8), id="strangers"),
+        pytest.param("alice", "", (3, 6), id="empty client id"),
+        pytest.param("alice", None, (3, 6), id="no client id"),
+        pytest.param(None, "app", (7, 8), id="no user was asked for"),
+    ],
+)
+def test_the_closest_of_any_subset_of_levels_holds_and_the_others_lose_in_order(
+    user, client_id, reached
+):
+    for present in itertools.product((False, True), repeat=8):
+        state = of(
+            {one: float(level(one)) for one, there in zip(LEVELS, present, strict=True) if there}
+        )
+        left = [number for number in reached if present[number - 1]]
+        found = for_rate(state, Principal(user=user, client_id=client_id))
+        assert found.level == (left[0] if left else 0)
+        assert found.value == (float(left[0]) if left else None)
+        assert found.source == (LEVELS[left[0] - 1] if left else None)
+        assert found.lost == tuple(
+            Lost(entity=LEVELS[number - 1], level=number, value=float(number))
+            for number in left[1:]
+        )
+
+
+@settings(max_examples=100)
+@given(states())
+def test_random_states_resolve_as_a_second_reading_of_the_rules_says(state):
+    for user, client in itertools.product((*filter(None, USERS), STRANGER), (*CLIENTS, STRANGER)):
+        for one in resolve(state, Principal(user=user, client_id=client)).effective:
+            holding = [
+                (subject, value)
+                for subject in seat(user, client)
+                if (value := state.value(subject, one.key)) is not None
+            ]
+            assert (one.source, one.value) == (holding[0] if holding else (None, None))
+            assert [(lost.entity, lost.value) for lost in one.lost] == holding[1:]
+
+
+def test_each_key_is_looked_up_on_its_own():
+    state = State(
+        limits={
+            entity(user="alice"): (None, 7.0, None, None, None),
+            entity(user=DEFAULT): (5.0, 6.0, None, None, None),
+        }
+    )
+    found = resolve(state, ALICE)
+    assert found.limit(Key.PRODUCER_BYTE_RATE) == 5.0
+    assert found.limit(Key.CONSUMER_BYTE_RATE) == 7.0
+    assert found.limit(Key.REQUEST_PERCENTAGE) is None
+    assert found.limit(Key.CONNECTION_CREATION_RATE) is None
+
+
+def test_the_literal_name_of_the_default_is_a_name():
+    state = of({entity(user="<default>"): 1.0, entity(user=DEFAULT): 2.0})
+    assert for_rate(state, Principal(user="<default>")).value == 1.0
+    assert for_rate(state, Principal(user="alice")).value == 2.0
+
+
+@pytest.mark.parametrize(
+    ("number", "bucket"),
+    [
+        (1, ("alice", "app")), (2, ("alice", "app")), (3, ("alice", "")), (4, ("alice", "app")),
+        (5, ("alice", "app")), (6, ("alice", "")), (7, ("", "app")), (8, ("", "app")),
+    ],
+)  # fmt: skip
+def test_the_level_decides_whose_bucket_it_is(number, bucket):
+    found = for_rate(of({LEVELS[number - 1]: 1.0}), ALICE)
+    assert found.bucket == bucket
+    assert sharing(LEVELS[number - 1])
+
+
+def test_an_address_looks_at_addresses_only():
+    state = State(
+        limits={
+            entity(ip="10.0.0.1"): (None, None, None, None, 5.0),
+            entity(ip=DEFAULT): (None, None, None, None, 9.0),
+            entity(user=DEFAULT): (1.0, None, None, None, None),
+        }
+    )
+    (named,) = resolve(state, Principal(ip="10.0.0.1")).effective
+    assert (named.value, named.level, named.bucket) == (5.0, 9, ("10.0.0.1",))
+    assert named.lost == (Lost(entity=entity(ip=DEFAULT), level=10, value=9.0),)
+    (other,) = resolve(state, Principal(ip="10.0.0.2")).effective
+    assert (other.value, other.level, other.bucket) == (9.0, 10, ("10.0.0.2",))
+    (nobody,) = resolve(of({}), Principal(ip="10.0.0.2")).effective
+    assert (nobody.value, nobody.level, nobody.bucket) == (None, 0, ())
+
+
+def test_a_client_with_an_address_is_told_all_five_keys_in_column_order():
+    both = Principal(user="alice", client_id="app", ip="10.0.0.1")
+    assert [COLUMN_OF[one.key] for one in resolve(of({}), both).effective] == [0, 1, 2, 3, 4]
+    assert resolve(of({}), Principal()).effective == ()
+
+
+def test_candidates_are_at_most_eight_and_closest_first():
+    assert [level(one) for one in candidates("alice", "app")] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert candidates(None, None) == ()
+    assert ip_candidates("::1") == (entity(ip="::1"), entity(ip=DEFAULT))
+    assert all(one[2] is ABSENT for one in candidates("alice", "app"))
