@@ -37,6 +37,7 @@ class Sender:
         changes: What is to be sent.
         unsettled: Entities that an earlier run wrote to without learning what became of it.
         pace: Whether each request waits for the one before to be visible.
+        grace: Seconds for the answer of the request under way once somebody asked to stop.
     """
 
     def __init__(
@@ -48,10 +49,12 @@ class Sender:
         changes: Sequence[Change],
         unsettled: Iterable[Alteration] = (),
         pace: bool = False,
+        grace: float = STOP_GRACE_SECONDS,
     ) -> None:
         self._store, self._clock, self._progress = store, clock, progress
         self._schedule = Schedule(changes)
         self._pace = pace or len(changes) > PACED_FROM_KEYS
+        self._grace = grace
         self._seconds = deadline_seconds(len(changes))
         self._total = sum(len(batch.alterations) for batch in self._schedule.batches)
         self._done = 0
@@ -149,7 +152,7 @@ class Sender:
             if task.cancelled():
                 raise
             self.interrupted = True
-        _ = await asyncio.wait({task}, timeout=STOP_GRACE_SECONDS)
+        _ = await asyncio.wait({task}, timeout=self._grace)
         if not task.done():
             _ = task.cancel()
             _ = await asyncio.wait({task})
