@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.quota.state import Limits
+from reconciler.quota.state import Limits, set_values
 
 Lines: TypeAlias = tuple[int, int, int, int, int]
 NO_LINES: Final[Lines] = (0, 0, 0, 0, 0)
@@ -72,6 +72,7 @@ class Desired:
         documents: Every document that exists, frozen ones included.
         frozen: Documents that claim nothing now (suspended, invalid, not granted); pairs recorded as theirs are
             neither written nor removed.
+        halted: Pairs that frozen documents would ask for, as far as that is known: never taken for nobody's.
         pair_count: How many pairs are asked for.
 
     Raises:
@@ -85,6 +86,7 @@ class Desired:
     conflicts: tuple[Conflict, ...] = ()
     documents: frozenset[str] = frozenset()
     frozen: frozenset[str] = frozenset()
+    halted: frozenset[tuple[Entity, Key]] = frozenset()
     pair_count: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,15 +111,16 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
         frozen: Names of further documents that exist but must not claim anything.
     """
     everything = tuple(declarations)
-    halted = {one.document for one in everything if one.suspended}
-    halted.update(frozen)
+    silent = {one.document for one in everything if one.suspended}
+    silent.update(frozen)
+    halted: set[tuple[Entity, Key]] = set()
     limits: dict[Entity, Limits] = {}
     claims: dict[Entity, tuple[Declaration, ...]] = {}
     shared: set[Entity] = set()
     for one in everything:
-        if one.document in halted:
-            continue
-        if one.entity in claims:
+        if one.document in silent:
+            halted.update((one.entity, key) for key, _ in set_values(one.limits))
+        elif one.entity in claims:
             claims[one.entity] += (one,)
             shared.add(one.entity)
         else:
@@ -132,8 +135,9 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
         limits=limits,
         claims=claims,
         conflicts=tuple(conflicts),
-        documents=frozenset(halted.union(one.document for one in everything)),
-        frozen=frozenset(halted),
+        documents=frozenset(silent.union(one.document for one in everything)),
+        frozen=frozenset(silent),
+        halted=frozenset(halted),
     )
 
 

@@ -78,7 +78,7 @@ class _Comparison:
         # What the loop does not count: pairs of entities in sync are all declared, owned and live.
         self.owned_elsewhere = 0
         # Entities with something rare about them always take the careful way.
-        rare = (owned.intents, owned.drift_since, owned.orphaned, owned.overrides)
+        rare = (owned.intents, owned.drift_since, owned.orphaned, owned.overrides, desired.halted)
         self.special: set[Entity] = {pair[0] for pairs in rare for pair in pairs}
 
     def run(self) -> None:
@@ -178,7 +178,7 @@ class _Comparison:
             live=view.live,
             intent=view.intent,
         )
-        if view.owner is not None and view.owner.document in self.desired.frozen:
+        if self._is_frozen(view, cause):
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_FROZEN)
         elif cause is not None and view.pair in self.contested:
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_CONTESTED)
@@ -186,6 +186,12 @@ class _Comparison:
             self._expired(view, override, cause)
         elif cause is not None:
             self._act(view, cause, view.declared)
+
+    def _is_frozen(self, view: View, cause: Cause | None) -> bool:
+        """Whether a frozen document is recorded as the owner, or is the only one that speaks of the pair."""
+        if view.owner is not None and view.owner.document in self.desired.frozen:
+            return True
+        return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted
 
     def _act(self, view: View, cause: Cause, after: float | None, note: str = "") -> None:
         """Turns a cause into a change, a report or bookkeeping, as the rules permit."""

@@ -6,79 +6,22 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from reconciler.quota.change import Change, Plan, apply_to
-from reconciler.quota.desired import Desired, merge
-from reconciler.quota.entity import DEFAULT, Entity, entity, sort_key
+from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.entity import DEFAULT, entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.owned import Dropped, OverrideEnded, Owned, Owner, RecordChange, Recorded
 from reconciler.quota.plan import compare
-from reconciler.quota.policy import Action, Cause, DeletionPolicy, DriftMode, Policy, Rules
+from reconciler.quota.policy import Action, Cause, DriftMode, Policy, Rules
 from reconciler.quota.state import State
+from tests.quota.reference import target_of
 from tests.quota.strategies import ENTITIES, NOW, World, declarations, states, worlds
 
-WRITERS = (Policy.UPSERT, Policy.SYNC)
 MANY = settings(max_examples=max(60, settings().max_examples))
 
 
 def plan_of(world: World) -> Plan:
     return compare(
         desired=world.desired, owned=world.owned, live=world.live, rules=world.rules, now=NOW
-    )
-
-
-# -- the target, read from the table a second time ---------------------------------------------------
-
-
-def target(world: World, subject: Entity, key: Key) -> float | None:
-    """What a perfect apply leaves of a pair without overrides, from the words of the table."""
-    rules, owned = world.rules, world.owned
-    policy = rules.policy
-    if policy is Policy.SYNC and not rules.sync_confirmed:
-        policy = Policy.UPSERT
-    want = world.desired.limits.get(subject, (None,) * 5)[COLUMNS.index(key)]
-    live = world.live.value(subject, key)
-    record = owned.records.get(subject)
-    last = record.applied[COLUMNS.index(key)] if record else None
-    owner = record.owners[COLUMNS.index(key)] if record else None
-    intent = owned.intents.get((subject, key))
-    if intent is not None and same_value(key, intent.value, live):
-        last, owner = intent.value, intent.owner
-    elif intent is not None and owner is None:
-        owner = intent.owner
-    disputed = any((one.entity, one.key) == (subject, key) for one in world.desired.conflicts)
-    if disputed or (owner is not None and owner.document in world.desired.frozen):
-        return live
-    if any(rule.covers(subject, key, NOW) for rule in rules.ignore) or policy is Policy.OBSERVE:
-        return live
-    if want is not None:
-        if same_value(key, want, live):
-            return live
-        if last is None:
-            may = live is None or policy in WRITERS
-        elif same_value(key, want, last):
-            may = rules.drift is DriftMode.CORRECT and policy in WRITERS
-        else:
-            may = policy in WRITERS
-        return want if may else live
-    if live is None or not rules.complete:
-        return live
-    if last is None:
-        in_scope = any(pattern.matches(subject) for pattern in rules.scope)
-        return None if policy is Policy.SYNC and rules.exclusive and in_scope else live
-    if not same_value(key, last, live) and not rules.force:
-        return live
-    assert owner is not None
-    if policy not in WRITERS:
-        return live
-    if owner.document in world.desired.documents or owner.deletion_policy is DeletionPolicy.DELETE:
-        return None
-    gone_by_sync = owner.deletion_policy is None and policy is Policy.SYNC
-    return None if gone_by_sync else live
-
-
-def target_of(world: World) -> State:
-    known = {*world.desired.limits, *world.owned.records, *world.live.limits}
-    return world.live.with_values(
-        (subject, key, target(world, subject, key)) for subject in known for key in COLUMNS
     )
 
 
@@ -146,8 +89,6 @@ def test_a_state_compared_with_itself_needs_nothing(state):
 
 
 def declared_as(state: State) -> Desired:
-    from reconciler.quota.desired import Declaration
-
     return merge(
         Declaration(document=f"team/{number}", entity=subject, limits=limits)
         for number, (subject, limits) in enumerate(state.limits.items())

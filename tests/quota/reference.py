@@ -1,0 +1,96 @@
+"""What a plan should leave of each pair, read from the words of the three-way table a second time. Slow and plain.
+
+Nothing here uses ``table``, ``policy.PERMITTED`` or ``plan``. Overrides are left out.
+"""
+
+from dataclasses import dataclass
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMNS, Key, same_value
+from reconciler.quota.owned import Owner
+from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
+from reconciler.quota.state import State
+from tests.quota.strategies import NOW, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """One pair: what is wanted, what we applied last, what is live, whose it is."""
+
+    key: Key
+    want: float | None
+    last: float | None
+    live: float | None
+    owner: Owner | None
+
+    def same(self, one: float | None, other: float | None) -> bool:
+        return same_value(self.key, one, other)
+
+
+def target_of(world: World) -> State:
+    """The state after a perfect apply."""
+    known = {*world.desired.limits, *world.owned.records, *world.live.limits}
+    return world.live.with_values(
+        (subject, key, target(world, subject, key)) for subject in known for key in COLUMNS
+    )
+
+
+def target(world: World, subject: Entity, key: Key) -> float | None:
+    sides = sides_of(world, subject, key)
+    frozen = sides.owner is not None and sides.owner.document in world.desired.frozen
+    disputed = any((one.entity, one.key) == (subject, key) for one in world.desired.conflicts)
+    ignored = any(rule.covers(subject, key, NOW) for rule in world.rules.ignore)
+    policy = policy_of(world.rules)
+    if frozen or disputed or ignored or policy is Policy.OBSERVE:
+        return sides.live
+    if sides.want is None:
+        return sides.live if not may_remove(world, policy, subject, sides) else None
+    return sides.want if may_set(world, policy, sides) else sides.live
+
+
+def sides_of(world: World, subject: Entity, key: Key) -> Sides:
+    column = COLUMNS.index(key)
+    want = world.desired.limits.get(subject, (None,) * 5)[column]
+    live = world.live.value(subject, key)
+    record = world.owned.records.get(subject)
+    last = record.applied[column] if record else None
+    owner = record.owners[column] if record else None
+    intent = world.owned.intents.get((subject, key))
+    if intent is not None and same_value(key, intent.value, live):
+        last, owner = intent.value, intent.owner
+    elif intent is not None:
+        owner = owner or intent.owner
+    return Sides(key=key, want=want, last=last, live=live, owner=owner)
+
+
+def policy_of(rules: Rules) -> Policy:
+    unconfirmed = rules.policy is Policy.SYNC and not rules.sync_confirmed
+    return Policy.UPSERT if unconfirmed else rules.policy
+
+
+def may_set(world: World, policy: Policy, sides: Sides) -> bool:
+    if sides.same(sides.want, sides.live):
+        return False  # in sync, adopted or converged
+    writer = policy in {Policy.UPSERT, Policy.SYNC}
+    if sides.last is None:
+        return writer or sides.live is None  # takeover, create
+    if sides.same(sides.want, sides.last):
+        return writer and world.rules.drift is DriftMode.CORRECT
+    return writer  # spec, over drift or not
+
+
+def may_remove(world: World, policy: Policy, subject: Entity, sides: Sides) -> bool:
+    rules = world.rules
+    if sides.live is None or not rules.complete:
+        return False
+    if sides.last is None:
+        in_scope = any(pattern.matches(subject) for pattern in rules.scope)
+        if (subject, sides.key) in world.desired.halted:
+            return False
+        return policy is Policy.SYNC and rules.exclusive and in_scope
+    if policy is Policy.CREATE_ONLY or not (rules.force or sides.same(sides.last, sides.live)):
+        return False
+    assert sides.owner is not None
+    asked = sides.owner.deletion_policy
+    key_left = sides.owner.document in world.desired.documents
+    return key_left or asked is DeletionPolicy.DELETE or (asked is None and policy is Policy.SYNC)

@@ -1,0 +1,525 @@
+"""Single pairs through the comparison: crashes, orphans, frozen and contested pairs, ignore rules, overrides."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.change import Change, Finding, Plan
+from reconciler.quota.desired import Declaration, Desired, merge
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import (
+    SETTLING_SECONDS,
+    DriftSeen,
+    Dropped,
+    Intend,
+    Intent,
+    Orphaned,
+    Override,
+    OverrideEnded,
+    OverrideSet,
+    Owned,
+    Owner,
+    Recorded,
+)
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
+from reconciler.quota.plan import (
+    NOTE_CONTESTED,
+    NOTE_FROZEN,
+    NOTE_INCOMPLETE,
+    NOTE_UNSETTLED,
+    compare,
+)
+from reconciler.quota.policy import (
+    Action,
+    Cause,
+    DeletionPolicy,
+    DriftMode,
+    IgnoreRule,
+    Policy,
+    Rules,
+)
+from reconciler.quota.state import State, limits_of
+
+ALICE, KEY, OTHER_KEY = entity(user="alice"), Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
+PAIR = (ALICE, KEY)
+ONE = Owner(document="team/one", since=1.0)
+GONE = Owner(document="team/gone", since=1.0)
+NOW = 1_000.0
+SYNC = Rules(policy=Policy.SYNC, sync_confirmed=True)
+EXCLUSIVE = replace(SYNC, exclusive=True, scope=(EVERYTHING,))
+
+
+def wants(
+    value: float, *, document: str = "team/one", line: int = 1, **more: object
+) -> Declaration:
+    return Declaration(
+        document=document, entity=ALICE, limits=limits_of({KEY: value}), path="a.yaml", line=line, **more
+    )  # fmt: skip
+
+
+def has(value: float | None) -> State:
+    return State() if value is None else State(limits={ALICE: limits_of({KEY: value})})
+
+
+def owns(*changes: object) -> Owned:
+    return Owned(cluster_id="c").with_changes(changes)  # type: ignore[arg-type]
+
+
+def applied(value: float, owner: Owner = ONE) -> Recorded:
+    return Recorded(entity=ALICE, key=KEY, value=value, owner=owner)
+
+
+def intended(value: float | None, owner: Owner = ONE, at: float = 0.0) -> Intend:
+    return Intend(entity=ALICE, key=KEY, intent=Intent(value=value, owner=owner, at=at))
+
+
+def override(value: float | None = 50.0, until: float = NOW + 1, **more: object) -> OverrideSet:
+    settings = {"who": "eve", "reason": "incident", **more}
+    return OverrideSet(
+        override=Override(entity=ALICE, key=KEY, value=value, until=until, **settings)  # type: ignore[arg-type]
+    )
+
+
+def plan(
+    *documents: Declaration,
+    live: float | None = None,
+    owned: Owned | None = None,
+    rules: Rules | None = None,
+    frozen: tuple[str, ...] = (),
+) -> Plan:
+    return compare(
+        desired=merge(documents, frozen=frozen),
+        owned=owned or owns(),
+        live=has(live),
+        rules=rules or Rules(),
+        now=NOW,
+    )
+
+
+def only_change(made: Plan) -> Change:
+    (change,) = made.changes
+    assert made.findings == ()
+    return change
+
+
+def only_finding(made: Plan) -> Finding:
+    (finding,) = made.findings
+    assert made.changes == ()
+    return finding
+
+
+# -- what a change and a finding carry ----------------------------------------------------------------
+
+
+def test_a_takeover_keeps_the_value_from_before_and_the_rule_that_asks():
+    made = plan(wants(5.0), live=7.0)
+    change = only_change(made)
+    assert (change.before, change.after, change.cause) == (7.0, 5.0, Cause.TAKEOVER)
+    assert change.claim is not None
+    assert change.claim.place(KEY) == "a.yaml:1"
+    assert change.owner == Owner(document="team/one", since=NOW)
+    assert change.applied is None
+
+
+def test_an_owner_keeps_its_since_while_the_pair_stays_ours():
+    change = only_change(plan(wants(5.0), live=1.0, owned=owns(applied(1.0))))
+    assert (change.owner, change.applied) == (ONE, 1.0)
+
+
+def test_a_removal_names_the_owner_that_it_had():
+    made = plan(live=1.0, owned=owns(applied(1.0)), rules=SYNC)
+    assert (only_change(made).owner, only_change(made).claim) == (ONE, None)
+
+
+# -- bookkeeping --------------------------------------------------------------------------------------
+
+
+def test_a_pair_that_is_as_declared_is_adopted_without_a_write():
+    made = plan(wants(5.0), live=5.0)
+    assert made.bookkeeping == (
+        Recorded(entity=ALICE, key=KEY, value=5.0, owner=Owner(document="team/one", since=NOW)),
+    )
+    assert only_finding(made).cause is Cause.ADOPT
+
+
+def test_a_pair_that_is_gone_by_itself_is_forgotten():
+    made = plan(owned=owns(applied(5.0)))
+    assert made.bookkeeping == (Dropped(entity=ALICE, key=KEY),)
+    assert only_finding(made).cause is Cause.GONE
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        wants(5.0, document="team/renamed"),
+        wants(5.0, deletion_policy=DeletionPolicy.DELETE),
+    ],
+)
+def test_another_document_or_deletion_policy_is_recorded_silently(other):
+    made = plan(other, live=5.0, owned=owns(applied(5.0)))
+    assert (made.changes, made.findings, made.in_sync) == ((), (), 1)
+    (record,) = made.bookkeeping
+    assert record == Recorded(
+        entity=ALICE,
+        key=KEY,
+        value=5.0,
+        owner=Owner(document=other.document, deletion_policy=other.deletion_policy, since=1.0),
+    )
+
+
+def test_the_deletion_policy_that_was_recorded_last_counts():
+    meant = Owner(document="team/gone", deletion_policy=DeletionPolicy.DELETE)
+    assert only_change(plan(live=1.0, owned=owns(applied(1.0, meant)))).cause is Cause.PRUNE
+
+
+def test_drift_that_is_over_is_noted():
+    owned = owns(applied(5.0), DriftSeen(entity=ALICE, key=KEY, at=3.0))
+    made = plan(wants(5.0), live=5.0, owned=owned)
+    assert made.bookkeeping == (DriftSeen(entity=ALICE, key=KEY, at=None),)
+
+
+def test_drift_is_reported_with_the_time_it_was_first_seen():
+    rules = Rules(drift=DriftMode.WARN)
+    fresh = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
+    assert only_finding(fresh).since == NOW
+    owned = owns(applied(5.0), DriftSeen(entity=ALICE, key=KEY, at=3.0))
+    older = plan(wants(5.0), live=6.0, owned=owned, rules=rules)
+    assert only_finding(older).since == 3.0
+    assert older.drift == older.findings
+
+
+def test_corrected_drift_is_drift_too():
+    rules = Rules(drift=DriftMode.CORRECT)
+    made = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
+    assert made.drift == made.changes == (only_change(made),)
+
+
+# -- near whole numbers -------------------------------------------------------------------------------
+
+
+def test_a_near_whole_live_value_is_in_sync_and_rewritten_only_with_its_pair():
+    near = 5.000_000_5
+    assert plan(wants(5.0), live=near, owned=owns(applied(5.0))).in_sync == 1
+    change = only_change(plan(wants(6.0), live=near, owned=owns(applied(5.0))))
+    assert (change.cause, change.before, change.after) == (Cause.SPEC, near, 6.0)
+
+
+# -- intents: a crash before or after sending ---------------------------------------------------------
+
+
+def test_a_crash_before_sending_is_resumed():
+    made = plan(wants(5.0), live=1.0, owned=owns(applied(1.0), intended(5.0)))
+    assert only_change(made).cause is Cause.SPEC
+
+
+def test_a_crash_after_sending_loses_no_ownership():
+    made = plan(wants(5.0), live=5.0, owned=owns(applied(1.0), intended(5.0)))
+    assert (made.changes, made.findings, made.in_sync) == ((), (), 1)
+    assert made.bookkeeping == (applied(5.0),)
+    created = plan(live=5.0, owned=owns(intended(5.0, GONE)), rules=SYNC)
+    assert only_change(created).cause is Cause.PRUNE
+
+
+def test_the_owner_of_what_is_live_is_the_one_that_intended_it():
+    made = plan(live=5.0, owned=owns(applied(1.0, GONE), intended(5.0, ONE)), frozen=("team/one",))
+    assert only_finding(made).cause is Cause.FROZEN
+    assert only_finding(made).owner == ONE
+
+
+def test_a_removal_that_happened_before_the_crash_is_no_drift():
+    made = plan(wants(5.0), owned=owns(applied(5.0), intended(None)))
+    assert only_change(made).cause is Cause.CREATE
+    gone = plan(owned=owns(applied(5.0), intended(None)))
+    assert gone.bookkeeping == (Dropped(entity=ALICE, key=KEY),)
+
+
+@pytest.mark.parametrize(
+    ("documents", "live", "owned"),
+    [
+        ((wants(5.0),), 5.0, (applied(5.0),)),
+        ((wants(5.0),), 5.0, ()),
+        ((wants(5.0),), 5.0, (applied(4.0),)),
+        ((), None, (applied(5.0),)),
+        ((), None, ()),
+    ],
+)
+def test_nothing_is_recorded_while_an_earlier_write_may_still_land(documents, live, owned):
+    late = owns(*owned, intended(9.0, at=NOW - SETTLING_SECONDS + 1))
+    made = plan(*documents, live=live, owned=late)
+    assert (made.changes, made.bookkeeping) == ((), ())
+    assert {one.note for one in made.findings} <= {NOTE_UNSETTLED}
+    over = owns(*owned, intended(9.0, at=NOW - SETTLING_SECONDS))
+    assert plan(*documents, live=live, owned=over).bookkeeping != ()
+
+
+# -- orphans ------------------------------------------------------------------------------------------
+
+
+def test_a_retained_pair_is_orphaned_once_and_shown_in_every_plan():
+    first = plan(live=5.0, owned=owns(applied(5.0, GONE)))
+    assert first.bookkeeping == (Orphaned(entity=ALICE, key=KEY),)
+    second = plan(live=5.0, owned=owns(applied(5.0, GONE), *first.bookkeeping))
+    assert second.bookkeeping == ()
+    assert first.orphans == first.findings
+    assert second.orphans == second.findings
+    assert only_finding(second).action is Action.ORPHAN
+
+
+def test_an_orphan_that_is_declared_again_is_ours_as_before():
+    made = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), Orphaned(entity=ALICE, key=KEY)))
+    assert made.bookkeeping == (applied(5.0),)
+
+
+# -- frozen and contested pairs -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("live", [None, 1.0, 5.0, 9.0])
+@pytest.mark.parametrize("rules", [EXCLUSIVE, replace(EXCLUSIVE, force=True)])
+def test_a_suspended_document_keeps_its_pairs_as_they_are(live, rules):
+    for owned in (owns(), owns(applied(1.0))):
+        made = plan(wants(5.0, suspended=True), live=live, owned=owned, rules=rules)
+        assert only_finding(made).cause is Cause.FROZEN
+        assert (only_finding(made).note, made.bookkeeping) == (NOTE_FROZEN, ())
+
+
+def test_a_frozen_document_freezes_its_recorded_pairs_even_against_another_claim():
+    made = plan(
+        wants(9.0, document="team/two"), live=5.0, owned=owns(applied(5.0)), frozen=("team/one",)
+    )
+    assert only_finding(made).cause is Cause.FROZEN
+
+
+def test_a_frozen_document_without_a_record_does_not_stop_another_claim():
+    made = plan(wants(5.0, suspended=True), wants(9.0, document="team/two"), live=7.0)
+    assert only_change(made).after == 9.0
+
+
+@pytest.mark.parametrize("owned", [owns(), owns(applied(5.0)), owns(applied(4.0))])
+def test_a_pair_that_two_documents_claim_is_neither_written_nor_removed(owned):
+    documents = (wants(1.0), wants(2.0, document="team/two", line=9))
+    made = plan(*documents, live=5.0, owned=owned, rules=replace(EXCLUSIVE, force=True))
+    assert (only_finding(made).cause, only_finding(made).note) == (Cause.FROZEN, NOTE_CONTESTED)
+    assert len(made.conflicts) == 1
+    assert plan(*documents, rules=EXCLUSIVE).findings == ()
+
+
+# -- what is not removed ------------------------------------------------------------------------------
+
+
+def test_without_a_complete_listing_nothing_is_removed_and_the_note_says_so():
+    partial = replace(EXCLUSIVE, complete=False)
+    made = plan(live=5.0, owned=owns(applied(5.0)), rules=partial)
+    assert (only_finding(made).note, made.complete) == (NOTE_INCOMPLETE, False)
+    gone = plan(owned=owns(applied(5.0)), rules=partial)
+    assert (only_finding(gone).cause, gone.bookkeeping) == (Cause.GONE, ())
+
+
+def test_a_pair_that_somebody_else_changed_is_removed_only_with_force():
+    owned = owns(applied(5.0))
+    assert only_finding(plan(live=6.0, owned=owned, rules=SYNC)).cause is Cause.CHANGED_BY_ANOTHER
+    forced = plan(live=6.0, owned=owned, rules=replace(SYNC, force=True))
+    assert (only_change(forced).cause, only_change(forced).before) == (
+        Cause.CHANGED_BY_ANOTHER,
+        6.0,
+    )
+
+
+def test_exclusive_removes_unmanaged_pairs_in_scope_only_and_never_orphans():
+    assert only_change(plan(live=5.0, rules=EXCLUSIVE)).cause is Cause.UNMANAGED
+    elsewhere = replace(EXCLUSIVE, scope=(EntityPattern(user=NamePattern(exact="bob")),))
+    made = plan(live=5.0, rules=elsewhere)
+    assert (made.unmanaged, made.changes) == (made.findings, ())
+    retained = Owner(document="team/gone", deletion_policy=DeletionPolicy.RETAIN)
+    orphan = plan(live=5.0, owned=owns(applied(5.0, retained)), rules=EXCLUSIVE)
+    assert orphan.orphans == orphan.findings
+
+
+# -- ignore rules -------------------------------------------------------------------------------------
+
+
+def test_an_ignored_difference_is_not_written_and_says_why():
+    rule = IgnoreRule(entities=EVERYTHING, reason="migration", until=NOW + 1)
+    made = plan(wants(5.0), live=7.0, rules=Rules(ignore=(rule,)))
+    finding = only_finding(made)
+    assert (finding.cause, finding.note, finding.ignored) == (
+        Cause.TAKEOVER,
+        "ignored: migration",
+        True,
+    )
+    assert (made.ignored, made.restricted, made.drift) == (made.findings, (), ())
+    expired = replace(rule, until=NOW)
+    assert only_change(plan(wants(5.0), live=7.0, rules=Rules(ignore=(expired,)))).after == 5.0
+
+
+def test_ignored_drift_is_no_drift():
+    rules = Rules(ignore=(IgnoreRule(entities=EVERYTHING, reason="migration"),))
+    made = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
+    assert (made.drift, made.ignored) == ((), made.findings)
+
+
+def test_an_ignored_pair_is_still_adopted():
+    rules = Rules(ignore=(IgnoreRule(entities=EVERYTHING, reason="migration"),))
+    assert len(plan(wants(5.0), live=5.0, rules=rules).bookkeeping) == 1
+
+
+# -- overrides ----------------------------------------------------------------------------------------
+
+
+def test_an_override_replaces_the_declared_value_and_shows_it_beside():
+    made = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(50.0)))
+    change = only_change(made)
+    assert (change.cause, change.after, change.note) == (
+        Cause.OVERRIDE,
+        50.0,
+        "override by eve: incident",
+    )
+    assert change.claim is not None
+    assert change.claim.limits[0] == 5.0
+    assert change.owner == ONE
+
+
+def test_an_override_that_is_live_is_shown_and_nothing_else():
+    made = plan(wants(5.0), live=50.0, owned=owns(applied(50.0), override(50.0)))
+    finding = only_finding(made)
+    assert (finding.cause, finding.action, finding.desired) == (Cause.OVERRIDE, Action.NOTHING, 5.0)
+    assert (made.bookkeeping, made.restricted) == ((), ())
+
+
+def test_an_override_that_landed_before_a_crash_is_recorded():
+    made = plan(wants(5.0), live=50.0, owned=owns(applied(5.0), intended(50.0), override(50.0)))
+    assert made.bookkeeping == (applied(50.0),)
+    removed = plan(wants(5.0), owned=owns(applied(5.0), intended(None), override(None)))
+    assert removed.bookkeeping == (Dropped(entity=ALICE, key=KEY),)
+    late = owns(applied(5.0), intended(9.0, at=NOW), override(50.0))
+    assert plan(wants(5.0), live=50.0, owned=late).bookkeeping == ()
+
+
+def test_an_override_that_somebody_else_changed_is_drift():
+    owned = owns(applied(50.0), override(50.0))
+    made = plan(wants(5.0), live=60.0, owned=owned)
+    assert (only_finding(made).cause, only_finding(made).action) == (Cause.DRIFT, Action.REPORT)
+    corrected = plan(wants(5.0), live=60.0, owned=owned, rules=Rules(drift=DriftMode.CORRECT))
+    assert (only_change(corrected).cause, only_change(corrected).after) == (Cause.DRIFT, 50.0)
+
+
+def test_an_override_is_written_under_every_policy_but_observe():
+    owned = owns(applied(5.0), override(50.0))
+    for policy in Policy:
+        made = plan(wants(5.0), live=5.0, owned=owned, rules=Rules(policy=policy))
+        if policy is Policy.OBSERVE:
+            assert (only_finding(made).cause, made.restricted) == (Cause.OVERRIDE, made.findings)
+        else:
+            assert only_change(made).after == 50.0
+
+
+def test_an_override_in_force_beats_a_suspended_document():
+    made = plan(live=5.0, owned=owns(applied(5.0), override(50.0)), frozen=("team/one",))
+    assert only_change(made).cause is Cause.OVERRIDE
+
+
+def test_an_override_may_take_a_limit_away():
+    made = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(None)))
+    assert (only_change(made).cause, only_change(made).after) == (Cause.OVERRIDE, None)
+
+
+def test_when_an_override_is_over_what_is_declared_is_written():
+    owned = owns(applied(50.0), override(50.0, until=NOW))
+    change = only_change(plan(wants(5.0), live=50.0, owned=owned))
+    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, 5.0)
+    observed = plan(wants(5.0), live=50.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
+    assert only_finding(observed).cause is Cause.OVERRIDE_EXPIRED
+    assert observed.bookkeeping == ()
+
+
+def test_an_expired_override_of_a_suspended_document_stays_until_it_is_usable_again():
+    owned = owns(applied(50.0), override(50.0, until=NOW))
+    made = plan(live=50.0, owned=owned, frozen=("team/one",))
+    assert (only_finding(made).cause, made.bookkeeping) == (Cause.FROZEN, ())
+
+
+def test_an_expired_override_that_nobody_declares_gives_back_what_was_there():
+    alone = Owner(document="")
+    owned = owns(applied(50.0, alone), override(50.0, until=NOW, before=7.0))
+    change = only_change(plan(live=50.0, owned=owned, rules=EXCLUSIVE))
+    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, 7.0)
+    nothing = owns(applied(50.0, alone), override(50.0, until=NOW, before=None))
+    assert only_change(plan(live=50.0, owned=nothing)).after is None
+
+
+def test_an_expired_override_whose_document_went_is_pruned_or_given_back():
+    owned = owns(applied(50.0, GONE), override(50.0, until=NOW, before=7.0))
+    pruned = plan(live=50.0, owned=owned, rules=SYNC)
+    assert (only_change(pruned).cause, only_change(pruned).after) == (Cause.PRUNE, None)
+    assert pruned.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+    assert only_change(plan(live=50.0, owned=owned)).after == 7.0
+
+
+def test_an_expired_override_that_somebody_replaced_just_ends():
+    owned = owns(applied(50.0), override(50.0, until=NOW))
+    made = plan(wants(5.0), live=60.0, owned=owned)
+    assert only_change(made).cause is Cause.SPEC_OVER_DRIFT
+    assert made.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+    alone = owns(applied(50.0, Owner(document="")), override(50.0, until=NOW))
+    freed = plan(live=60.0, owned=alone)
+    assert (freed.changes, freed.findings) == ((), ())
+    assert freed.bookkeeping == (
+        OverrideEnded(entity=ALICE, key=KEY),
+        Dropped(entity=ALICE, key=KEY),
+    )
+    never = plan(owned=owns(override(50.0, until=NOW)))
+    assert never.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+
+
+def test_what_only_an_override_asked_for_is_never_pruned():
+    made = plan(live=50.0, owned=owns(applied(50.0, Owner(document=""))), rules=SYNC)
+    assert only_finding(made).action is Action.ORPHAN
+
+
+def test_a_new_override_of_what_nobody_owns_is_owned_by_the_override_alone():
+    change = only_change(plan(live=5.0, owned=owns(override(50.0))))
+    assert change.owner == Owner(document="", since=NOW)
+
+
+def test_a_rollback_ends_when_its_document_changes():
+    owned = owns(applied(5.0), override(5.0, declared=50.0, ends_with_document=True))
+    held = plan(wants(50.0), live=5.0, owned=owned)
+    assert only_finding(held).cause is Cause.OVERRIDE
+    changed = plan(wants(20.0), live=5.0, owned=owned)
+    assert (only_change(changed).cause, only_change(changed).after) == (
+        Cause.OVERRIDE_EXPIRED,
+        20.0,
+    )
+
+
+def test_a_rollback_whose_document_is_deleted_leaves_the_value_it_went_back_to():
+    owned = owns(
+        applied(5.0, GONE), override(5.0, declared=50.0, before=50.0, ends_with_document=True)
+    )
+    made = plan(live=5.0, owned=owned)
+    assert only_finding(made).action is Action.ORPHAN
+    assert OverrideEnded(entity=ALICE, key=KEY) in made.bookkeeping
+
+
+# -- twins --------------------------------------------------------------------------------------------
+
+
+def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
+    mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
+    rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
+    desired = merge([Declaration(document="team/one", entity=mine, limits=rate)])
+    live = State(limits={other: rate, entity(ip=DEFAULT): rate})
+    made = compare(desired=desired, owned=owns(), live=live, rules=Rules())
+    assert [(twin.entity, twin.live) for twin in made.twins] == [(mine, other)]
+    settled = compare(
+        desired=desired, owned=owns(), live=State(limits={mine: rate, other: rate}), rules=Rules()
+    )
+    assert settled.twins == ()
+
+
+def test_a_removal_has_no_twin():
+    mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
+    rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
+    live = State(limits={mine: rate, other: rate})
+    made = compare(desired=Desired(), owned=owns(), live=live, rules=EXCLUSIVE)
+    assert (len(made.changes), made.twins) == (2, ())

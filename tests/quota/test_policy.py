@@ -1,0 +1,192 @@
+"""What each policy, drift mode and deletionPolicy does in each state: the whole table, kept in tests/golden and read by people."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owned, Owner, Recorded
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
+from reconciler.quota.plan import compare
+from reconciler.quota.policy import (
+    STRICTNESS,
+    Action,
+    Cause,
+    DeletionPolicy,
+    DriftMode,
+    Fate,
+    IgnoreRule,
+    Policy,
+    Rules,
+)
+from reconciler.quota.state import State, limits_of
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "policy_table.txt"
+SUBJECT, KEY = entity(user="alice"), Key.PRODUCER_BYTE_RATE
+
+# state -> desired, applied, live
+STATES: dict[Cause, tuple[float | None, float | None, float | None]] = {
+    Cause.IN_SYNC: (1.0, 1.0, 1.0),
+    Cause.ADOPT: (1.0, None, 1.0),
+    Cause.CREATE: (1.0, None, None),
+    Cause.TAKEOVER: (1.0, None, 2.0),
+    Cause.SPEC: (1.0, 2.0, 2.0),
+    Cause.CONVERGED: (1.0, 2.0, 1.0),
+    Cause.DRIFT: (1.0, 1.0, 2.0),
+    Cause.SPEC_OVER_DRIFT: (1.0, 2.0, 3.0),
+    Cause.PRUNE: (None, 1.0, 1.0),
+    Cause.CHANGED_BY_ANOTHER: (None, 1.0, 2.0),
+    Cause.GONE: (None, 1.0, None),
+    Cause.UNMANAGED: (None, None, 1.0),
+}
+COLUMNS = {
+    "Observe": Rules(policy=Policy.OBSERVE),
+    "CreateOnly": Rules(policy=Policy.CREATE_ONLY),
+    "Upsert": Rules(policy=Policy.UPSERT),
+    "Sync?": Rules(policy=Policy.SYNC),
+    "Sync": Rules(policy=Policy.SYNC, sync_confirmed=True),
+    "Sync+excl": Rules(
+        policy=Policy.SYNC, sync_confirmed=True, exclusive=True, scope=(EVERYTHING,)
+    ),
+    "Upsert+force": Rules(policy=Policy.UPSERT, force=True),
+    "Sync+partial": Rules(policy=Policy.SYNC, sync_confirmed=True, complete=False),
+}
+Rows = dict[tuple[str, ...], tuple[str, ...]]
+LABELS = (2, 3, 2, 3)
+HEAD = """\
+# What is done about one pair. Written by `python -m tests.quota.test_policy`, read by people, compared by the tests.
+# document: of the record; lives = it still exists and does not name the pair. Sync? = not confirmed. force = --force.
+# Sync+excl = exclusive with a scope. Sync+partial = not every document was read. nothing = not even reported.
+"""
+
+
+def cell(cause: Cause, rules: Rules, document: str, asked: str, frozen: bool) -> str:
+    """What the planner does about the one pair."""
+    want, applied, live = STATES[cause]
+    policy = None if asked == "unset" else DeletionPolicy(asked)
+    spoken = [] if want is None else [
+        Declaration(document="team/one", entity=SUBJECT, limits=limits_of({KEY: want}), deletion_policy=policy)
+    ]  # fmt: skip
+    if document == "lives" and want is None:
+        elsewhere = limits_of({Key.REQUEST_PERCENTAGE: 1.0})
+        spoken = [Declaration(document="team/one", entity=entity(user="bob"), limits=elsewhere)]
+    owned = Owned(cluster_id="c")
+    if applied is not None:
+        owner = Owner(document="team/one", deletion_policy=policy)
+        owned = owned.with_changes([Recorded(entity=SUBJECT, key=KEY, value=applied, owner=owner)])
+    state = State() if live is None else State(limits={SUBJECT: limits_of({KEY: live})})
+    plan = compare(
+        desired=merge(spoken, frozen=("team/one",) if frozen else ()),
+        owned=owned,
+        live=state,
+        rules=rules,
+    )
+    for change in plan.changes:
+        if change.entity == SUBJECT:
+            return change.action
+    return next((str(one.action) for one in plan.findings if one.entity == SUBJECT), "nothing")
+
+
+def lines() -> Iterator[str]:
+    """The table; what makes no difference is folded into ``any``."""
+    head = ("state", "document", "deletionPolicy", "frozen", "drift")
+    yield from HEAD.splitlines()
+    yield _line(head, COLUMNS)
+    for cause in STATES:
+        rows: Rows = {}
+        for document, asked, frozen, drift in itertools.product(
+            ("lives", "gone"), ("unset", "Retain", "Delete"), ("no", "yes"), DriftMode
+        ):
+            rows[document, asked, frozen, str(drift)] = tuple(
+                cell(cause, replace(rules, drift=drift), document, asked, frozen == "yes")
+                for rules in COLUMNS.values()
+            )
+        for place in reversed(range(4)):
+            rows = _folded(rows, place)
+        for labels, cells in rows.items():
+            yield _line((str(cause), *labels), cells)
+
+
+def _folded(rows: Rows, place: int) -> Rows:
+    """Rows that differ in one label only and say the same become one row."""
+    grouped: dict[tuple[str, ...], Rows] = {}
+    for labels, cells in rows.items():
+        rest = (*labels[:place], *labels[place + 1 :])
+        grouped.setdefault(rest, {})[labels] = cells
+    found: Rows = {}
+    for rest, variants in grouped.items():
+        if len(variants) == LABELS[place] and len(set(variants.values())) == 1:
+            found[*rest[:place], "any", *rest[place:]] = next(iter(variants.values()))
+        else:
+            found |= variants
+    return found
+
+
+def _line(labels: tuple[str, ...], cells: object) -> str:
+    words = [label.ljust(width) for label, width in zip(labels, (18, 10, 16, 8, 10), strict=True)]
+    return ("".join(words) + "".join(str(one).ljust(13) for one in cells)).rstrip()  # type: ignore[attr-defined]
+
+
+def test_state_policy_drift_mode_deletion_policy_and_frozen_do_what_the_committed_table_says():
+    assert list(lines()) == GOLDEN.read_text().splitlines()
+
+
+# -- rules --------------------------------------------------------------------------------------------
+
+
+def test_sync_is_upsert_until_it_is_confirmed():
+    assert Rules(policy=Policy.SYNC).in_force is Policy.UPSERT
+    assert Rules(policy=Policy.SYNC, sync_confirmed=True).in_force is Policy.SYNC
+    assert Rules(policy=Policy.OBSERVE, sync_confirmed=True).in_force is Policy.OBSERVE
+
+
+def test_policies_are_listed_from_the_strictest_to_the_loosest():
+    assert tuple(Policy) == STRICTNESS
+
+
+def test_only_observe_keeps_the_records_as_they_are():
+    assert [policy for policy in Policy if not Rules(policy=policy).may_record] == [Policy.OBSERVE]
+
+
+def test_a_pair_of_unknown_fate_is_kept():
+    rules = Rules(policy=Policy.SYNC, sync_confirmed=True)
+    assert rules.permits(Cause.PRUNE) is Action.ORPHAN
+    assert rules.permits(Cause.PRUNE, Fate.UNSET) is Action.WRITE
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [{"exclusive": False}, {"scope": ()}, {"complete": False}, {"sync_confirmed": False}],
+)
+def test_unmanaged_pairs_are_removed_only_with_all_permissions(lacking):
+    full = COLUMNS["Sync+excl"]
+    assert full.permits(Cause.UNMANAGED) is Action.WRITE
+    assert replace(full, **lacking).permits(Cause.UNMANAGED) is Action.REPORT
+
+
+def test_without_a_scope_everything_is_in_it():
+    assert Rules().in_scope(SUBJECT)
+    defaults = Rules(scope=(EntityPattern(forms=frozenset({Form.DEFAULT_USER})),))
+    assert defaults.in_scope(entity(user=DEFAULT))
+    assert not defaults.in_scope(SUBJECT)
+
+
+def test_an_ignore_rule_acts_on_its_entities_and_keys_until_its_end():
+    alice = EntityPattern(user=NamePattern(exact="alice"))
+    rule = IgnoreRule(entities=alice, reason="migration", keys=frozenset({KEY}), until=10.0)
+    rules = Rules(ignore=(rule,))
+    assert rules.ignored(SUBJECT, KEY, 9.9) is rule
+    assert rules.ignored(SUBJECT, KEY, 10.0) is None
+    assert rules.ignored(SUBJECT, Key.CONSUMER_BYTE_RATE, 9.9) is None
+    assert rules.ignored(entity(user="bob"), KEY, 9.9) is None
+    forever = IgnoreRule(entities=alice, reason="for good")
+    assert Rules(ignore=(forever,)).ignored(SUBJECT, Key.CONSUMER_BYTE_RATE, 1e12) is forever
+
+
+if __name__ == "__main__":
+    _ = GOLDEN.write_text("\n".join(lines()) + "\n")
