@@ -1,0 +1,82 @@
+"""Drift by itself: live against what we applied last, with the time it was first seen."""
+
+import asyncio
+
+from reconciler.quota.desired import merge
+from reconciler.quota.policy import DriftMode, Rules
+from reconciler.reconcile import drift, note_drift, observe, prepare
+from reconciler.reconcile.drift import as_applied
+from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, declared, documents, state
+
+TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
+
+
+def drifted() -> World:
+    world = World()
+    world.apply(TWO)
+    world.cluster.write(BOB, RATE, 7.0)
+    world.cluster.write(ALICE, SHARE, None)
+    return world
+
+
+def found(world: World, **orders):
+    findings = asyncio.run(drift(world.ports, world.told(**orders)))
+    return {(one.entity, one.key): (one.applied, one.live, one.since) for one in findings}
+
+
+def test_drift_is_what_differs_from_what_was_applied_whatever_documents_say():
+    world = drifted()
+    now = world.cluster.clock.now()
+    assert found(world) == {(BOB, RATE): (4096.0, 7.0, now), (ALICE, SHARE): (50.0, None, now)}
+    assert world.cluster.writes == 1
+
+
+def test_the_time_it_was_first_seen_is_kept_and_forgotten_when_it_is_over():
+    world = drifted()
+    first = world.cluster.clock.now()
+
+    async def look():
+        await note_drift(world.ports, await prepare(world.ports, world.orders, TWO))
+
+    asyncio.run(look())
+    world.cluster.clock.advance(500.0)
+    assert found(world)[BOB, RATE][2] == first
+    written = len(world.inventory.written)
+    asyncio.run(look())
+    assert len(world.inventory.written) == written
+    world.cluster.write(BOB, RATE, 4096.0)
+    asyncio.run(look())
+    assert set(world.owned().drift_since) == {(ALICE, SHARE)}
+
+
+def test_an_apply_leaves_drift_alone_but_remembers_it():
+    world = drifted()
+    assert world.apply(TWO).pairs == ()
+    assert set(world.owned().drift_since) == {(BOB, RATE), (ALICE, SHARE)}
+    written = len(world.inventory.written)
+    world.apply(TWO)
+    assert len(world.inventory.written) == written
+
+
+def test_correcting_writes_back_and_forgets_the_drift():
+    world = drifted()
+    correct = Rules(policy=world.orders.rules.policy, sync_confirmed=True, drift=DriftMode.CORRECT)
+    assert world.apply(TWO, rules=correct).complete
+    assert world.cluster.truth == state({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
+    assert world.owned().drift_since == {}
+
+
+def test_the_records_as_documents_ask_for_exactly_what_was_applied():
+    world = World()
+    world.apply(
+        merge(
+            [
+                declared(ALICE, {RATE: 1.0}, document="a/one"),
+                declared(ALICE, {SHARE: 2.0}, document="a/two"),
+            ]
+        )
+    )
+    desired = as_applied(asyncio.run(observe(world.ports, world.orders)))
+    assert dict(desired.limits) == {ALICE: (1.0, None, 2.0, None, None)}
+    assert desired.conflicts == ()
+    assert desired.documents == {"a/one", "a/two"}

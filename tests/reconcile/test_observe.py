@@ -1,0 +1,108 @@
+"""What a run begins with: the right cluster, overrides that begin and end, writes that may still land."""
+
+import asyncio
+import math
+
+import pytest
+
+from reconciler.errors import UsageError
+from reconciler.quota.policy import Cause, Policy
+from reconciler.reconcile import OverrideOrder, observe
+from tests.fakes.cluster import LOST
+from tests.reconcile.worlds import ALICE, BOB, RATE, World, documents, state
+
+DESIRED = documents({ALICE: {RATE: 100.0}})
+
+
+def order(value, *, subject=ALICE, seconds=3600.0, world: World, ends=False) -> OverrideOrder:
+    return OverrideOrder(
+        entity=subject,
+        key=RATE,
+        value=value,
+        until=world.cluster.clock.now() + seconds,
+        who="me",
+        reason="night",
+        ends_with_document=ends,
+    )
+
+
+def only_pair(subject, key):
+    return (subject, key) in {(ALICE, RATE), (BOB, RATE)}
+
+
+def test_an_override_replaces_what_is_declared_until_it_ends():
+    world = World()
+    world.apply(DESIRED)
+    world.apply(DESIRED, overrides=(order(500.0, world=world),))
+    assert world.cluster.truth == state({ALICE: {RATE: 500.0}})
+    override = world.owned().overrides[ALICE, RATE]
+    assert (override.before, override.declared, override.who) == (100.0, 100.0, "me")
+
+    assert world.apply(DESIRED).pairs == ()
+    world.cluster.clock.advance(3601.0)
+    outcome = world.apply(DESIRED)
+    assert [pair.change.cause for pair in outcome.pairs] == [Cause.OVERRIDE_EXPIRED]
+    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
+    assert world.owned().overrides == {}
+    assert world.apply(DESIRED).pairs == ()
+
+
+def test_an_override_of_what_nobody_declares_brings_back_what_was_there_and_owns_nothing():
+    world = World({BOB: {RATE: 7.0}}, policy=Policy.UPSERT)
+    world.apply(DESIRED, overrides=(order(9.0, subject=BOB, world=world),))
+    assert world.cluster.truth.value(BOB, RATE) == 9.0
+    world.cluster.clock.advance(3601.0)
+    world.apply(DESIRED)
+    assert world.cluster.truth.value(BOB, RATE) == 7.0
+    assert BOB not in world.owned().records
+    assert world.apply(DESIRED).pairs == ()
+
+
+def test_an_override_may_set_free_and_be_overridden_itself():
+    world = World()
+    world.apply(DESIRED)
+    world.apply(DESIRED, overrides=(order(None, world=world),))
+    assert world.cluster.truth == state({})
+    world.apply(DESIRED, overrides=(order(50.0, world=world),))
+    assert world.owned().overrides[ALICE, RATE].before == 100.0
+
+
+def test_an_override_is_ended_early_by_order():
+    world = World()
+    world.apply(DESIRED)
+    world.apply(DESIRED, overrides=(order(500.0, world=world),))
+    world.apply(DESIRED, ended=frozenset({(ALICE, RATE)}))
+    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
+    assert world.owned().overrides == {}
+    with pytest.raises(UsageError, match="no override of user=alice to end"):
+        world.plan(DESIRED, ended=frozenset({(ALICE, RATE)}))
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_a_value_that_kafka_does_not_enforce_is_no_override(value):
+    world = World()
+    with pytest.raises(UsageError, match="cannot be set"):
+        world.plan(DESIRED, overrides=(order(value, world=world),))
+
+
+def test_a_plan_with_an_override_writes_nothing_down():
+    world = World()
+    world.plan(DESIRED, overrides=(order(500.0, world=world),))
+    assert world.inventory.written == []
+
+
+def test_a_write_may_still_land_for_65_seconds_unless_it_has_landed():
+    world = World()
+    world.cluster.faults.unknown[ALICE] = LOST
+    world.apply(DESIRED)
+    seen = asyncio.run(observe(world.ports, world.orders))
+    at = seen.owned.intents[ALICE, RATE].at
+    assert set(seen.unsettled(at + 64.9)) == {(ALICE, RATE)}
+    assert seen.unsettled(at + 65.0) == {}
+    world.cluster.write(ALICE, RATE, 100.0)
+    landed = asyncio.run(observe(world.ports, world.orders))
+    assert landed.unsettled(at + 1.0) == {}
+    assert (
+        "may still land" in " ".join(world.plan(documents({BOB: {RATE: 1.0}})).preview.warnings)
+        or landed.live.value(ALICE, RATE) == 100.0
+    )

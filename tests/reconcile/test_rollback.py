@@ -1,0 +1,64 @@
+"""Rolling back: the before-values come back and stay until the document changes, or a day has passed."""
+
+from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.report import Outcome
+from reconciler.reconcile import rollback_orders
+from reconciler.render.documents import dump
+from reconciler.render.json_outcome import outcome_document, read_undo
+from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, documents, state
+
+OLD = documents({ALICE: {RATE: 100.0}})
+NEW = documents({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})
+
+
+def roll_back(world: World, outcome: Outcome, desired, **more) -> Outcome:
+    undo = read_undo(dump(outcome_document(outcome)), where="OUTCOME.json")
+    orders = rollback_orders(
+        undo.before, now=world.cluster.clock.now(), who="me", reason="oops", **more
+    )
+    pairs = {(one.entity, one.key) for one in orders}
+    return world.apply(desired, overrides=orders, only=lambda e, k: (e, k) in pairs)
+
+
+def rolled_back(policy: Policy = Policy.UPSERT) -> World:
+    world = World(policy=policy)
+    world.apply(OLD)
+    outcome = roll_back(world, world.apply(NEW), NEW)
+    assert outcome.complete
+    assert {pair.change.cause for pair in outcome.pairs} == {Cause.OVERRIDE}
+    return world
+
+
+def test_the_before_values_come_back_and_stay():
+    world = rolled_back()
+    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
+    assert world.apply(NEW).pairs == ()
+
+
+def test_the_documents_speak_again_once_they_change():
+    world = rolled_back()
+    fixed = documents({ALICE: {RATE: 300.0}, BOB: {SHARE: 5.0}})
+    world.apply(fixed)
+    assert world.cluster.truth == state({ALICE: {RATE: 300.0}})
+    world.apply(documents({ALICE: {RATE: 300.0}, BOB: {SHARE: 6.0}}))
+    assert world.cluster.truth == state({ALICE: {RATE: 300.0}, BOB: {SHARE: 6.0}})
+
+
+def test_the_documents_speak_again_after_a_day():
+    world = rolled_back()
+    world.cluster.clock.advance(86_400.0)
+    assert world.apply(NEW).complete
+    assert world.cluster.truth == state({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})
+
+
+def test_a_rollback_lasts_a_day_at_most():
+    orders = rollback_orders([(ALICE, RATE, 1.0)], now=0.0, who="me", reason="", seconds=10**9)
+    assert orders[0].until == 86_400.0
+    assert orders[0].ends_with_document
+
+
+def test_what_was_refused_or_held_is_not_rolled_back():
+    world = World()
+    world.cluster.faults.rejected[BOB] = (42, "INVALID_REQUEST", "no")
+    undo = read_undo(dump(outcome_document(world.apply(NEW))), where="OUTCOME.json")
+    assert undo.before == ((ALICE, RATE, None),)
