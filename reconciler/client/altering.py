@@ -79,7 +79,7 @@ class Sender:
         waiting = deque(cut(self._alterations, sizes))
         while waiting:
             start, end = waiting.popleft()
-            deadline = whole or self._cluster.deadline(ALTER_DEADLINE)
+            deadline = whole or self._cluster.deadline(None, least=ALTER_DEADLINE)
             try:
                 answer = await self._send(start, end, deadline)
             except Broken as broken:
@@ -132,7 +132,7 @@ class Sender:
             verdict=self._verdict,
             right="AlterConfigs",
             repeatable=self._validate_only,
-            seconds=ALTER_SECONDS,
+            least_seconds=ALTER_SECONDS,
         )
         try:
             return await self._cluster.call(ask, deadline=deadline)

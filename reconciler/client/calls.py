@@ -33,7 +33,7 @@ class Ask(Generic[Answer]):
         verdict: The code for the whole.
         right: What a principal needs for it, for the message when it is missing.
         repeatable: False if a second sending after an unknown outcome is not ours to decide.
-        seconds: Longest wait for the answer; None = the configuration's.
+        least_seconds: Wait for the answer so long even if the configuration says less.
     """
 
     api: Api
@@ -42,7 +42,7 @@ class Ask(Generic[Answer]):
     verdict: Callable[[Answer], Verdict]
     right: str
     repeatable: bool = True
-    seconds: float | None = None
+    least_seconds: float = 0.0
 
     def refusal(self, verdict: Verdict, node: str) -> BrokerError | None:
         """The error for a verdict; None if there is none."""

@@ -48,6 +48,9 @@ SUSPICIOUS_TRIES: Final = 3
 VAGUE_RETRIES: Final = 2
 """How often UNKNOWN_SERVER_ERROR is tried again; it says nothing about whether that can help."""
 
+LAST_TRY_SECONDS: Final = 1.0
+"""What may not be repeated is not begun with less time than this: it would only make an unknown outcome."""
+
 _LOGIN_HINT: Final = (
     "check sasl.jaas.config, or sasl.username and sasl.password; this client will not try again"
 )
@@ -64,7 +67,8 @@ class Cluster:
         self._nodes = Nodes(config)
         self._working: Connection | None = None
         self._by_node: dict[int, Connection] = {}
-        self._dialing = asyncio.Lock()
+        # One lock per broker: while one is dialed in vain, the others go on answering.
+        self._dialing: dict[int | None, asyncio.Lock] = {}
         self._refused: AuthenticationError | None = None
         self._cluster_id = ""
         self._login = Login(config, clock)
@@ -80,9 +84,9 @@ class Cluster:
         """Id of the cluster that answered first; "" before."""
         return self._cluster_id
 
-    def deadline(self, seconds: float | None) -> Deadline:
-        """The end of a call that begins now."""
-        given = self._config.call_seconds if seconds is None else seconds
+    def deadline(self, seconds: float | None, *, least: float = 0.0) -> Deadline:
+        """The end of a call that begins now; without ``seconds`` the configured one, but at least ``least``."""
+        given = max(self._config.call_seconds, least) if seconds is None else seconds
         return Deadline(at=self._clock.monotonic() + given)
 
     async def call(
@@ -125,7 +129,8 @@ class Cluster:
             if not _worth(error, vague):
                 raise error
             pause = self._config.retry.pause(tries, random.random)
-            if deadline.left(self._clock.monotonic()) <= pause:
+            reserve = 0.0 if ask.repeatable else LAST_TRY_SECONDS
+            if deadline.left(self._clock.monotonic()) <= pause + reserve:
                 raise error
             await self._step_back(used, error)
             where = used.node if used is not None else error.node
@@ -156,7 +161,7 @@ class Cluster:
         self._by_node.clear()
 
     async def _ask(self, used: Connection, ask: Ask[Answer], deadline: Deadline) -> Answer:
-        seconds = self._config.request_seconds if ask.seconds is None else ask.seconds
+        seconds = max(self._config.request_seconds, ask.least_seconds)
         left = deadline.within(self._clock.monotonic(), seconds)
         return await used.ask(ask, seconds=left)
 
@@ -182,18 +187,32 @@ class Cluster:
         """One that is up, or a new one; all failures to set one up are retried here until the deadline."""
         if self._refused is not None:
             raise self._refused
-        async with self._dialing:
-            found = await self._usable(node)
-            if found is not None:
-                return found
-            if node is None:
-                self._working = await self._open(None, deadline)
-                return self._working
-            if self._nodes.address(node) is None:
-                await self._learn(deadline)
-            made = await self._open(node, deadline)
+        found = await self._usable(node)
+        if found is not None:
+            return found
+        lock = self._dialing.setdefault(node, asyncio.Lock())
+        try:
+            async with asyncio.timeout(deadline.left(self._clock.monotonic())):
+                _ = await lock.acquire()
+        except TimeoutError:
+            raise RequestTimeout(
+                "the deadline passed while another call was connecting", phase="connect"
+            ) from None
+        try:
+            return await self._usable(node) or await self._new(node, deadline)
+        finally:
+            lock.release()
+
+    async def _new(self, node: int | None, deadline: Deadline) -> Connection:
+        """A new connection, kept for the next call."""
+        if node is not None and self._nodes.address(node) is None:
+            _ = await self.refresh(deadline)
+        made = await self._open(node, deadline)
+        if node is None:
+            self._working = made
+        else:
             self._by_node[node] = made
-            return made
+        return made
 
     async def _connected(
         self, node: int | None, deadline: Deadline, last: ClientError | None
@@ -216,16 +235,6 @@ class Cluster:
             return working
         await working.close()
         return None
-
-    async def _learn(self, deadline: Deadline) -> None:
-        """Metadata through the working connection, for a node that is not known yet."""
-        if self._working is None or not self._working.is_open:
-            self._working = await self._open(None, deadline)
-            return
-        try:
-            self._take(await self._ask(self._working, metadata.ASK, deadline))
-        except Broken as broken:
-            raise broken.error from None
 
     async def _open(self, node: int | None, deadline: Deadline) -> Connection:
         attempts = _Attempts()

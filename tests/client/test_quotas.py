@@ -12,6 +12,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.precedence import Principal, Resolution
 from reconciler.wire.apis import (
+    API_VERSIONS,
     DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
@@ -234,6 +235,37 @@ async def test_a_broker_that_left_the_cluster_is_not_waited_for() -> None:
     assert found.visible == (1,)
     assert list(found.unreachable) == [2]
     assert sum(clock.slept) < 60
+
+
+@on_loop
+async def test_a_broker_that_hangs_does_not_hold_up_calls_to_the_others() -> None:
+    async with ScriptedBroker(node_id=1) as one, ScriptedBroker(node_id=2) as two:
+        one.others = [two]
+        one.quotas = {(("user", "alice"),): {RATE: 1024.0}}
+        two.on(API_VERSIONS, *[acts.silence] * 99)
+        async with client(one) as our:
+            waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=0.5))
+            await two.until(API_VERSIONS, 1)
+            async with asyncio.timeout(0.4):
+                await our.describe()
+                await our.describe(node=1)
+            found = await waiting
+    assert found.visible == (1,)
+    assert "no usable connection" in found.unreachable[2]
+
+
+@on_loop
+async def test_callers_that_wait_for_one_connection_keep_their_own_deadlines() -> None:
+    async with ScriptedBroker() as broker, client(broker) as our:
+        gate = asyncio.Event()
+        broker.on(API_VERSIONS, acts.after(gate))
+        patient = asyncio.create_task(our.describe(timeout=5))
+        await broker.until(API_VERSIONS, 1)
+        with pytest.raises(RequestTimeout, match="another call was connecting"):
+            await our.describe(timeout=0.05)
+        gate.set()
+        assert (await patient).limits == {}
+        assert broker.connections == 1
 
 
 @on_loop
