@@ -1,0 +1,69 @@
+"""Three real brokers: visibility on each, a broker that dies, one that hangs."""
+
+import time
+
+import pytest
+
+from reconciler.client import ClientConfig, QuotaClient
+from reconciler.quota.entity import entity
+from reconciler.quota.outcome import Applied
+from tests.client.support import Recorder, on_loop, setting
+from tests.servers.jars import NEWEST
+from tests.servers.kafka import KafkaCluster, StartKafka
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def three(kafka: StartKafka) -> KafkaCluster:
+    return kafka(NEWEST, nodes=3)
+
+
+@on_loop
+async def test_a_change_becomes_visible_on_every_broker(three: KafkaCluster) -> None:
+    changes = [setting(entity(user=f"three-{n}"), 1000.0 + n) for n in range(3)]
+    async with QuotaClient(ClientConfig.from_mapping(three.client_properties())) as our:
+        assert [it.id for it in (await our.cluster()).nodes] == [1, 2, 3]
+        assert set((await our.alter(changes)).values()) == {Applied()}
+        found = await our.wait_visible(changes)
+        assert (found.visible, found.lagging, found.unreachable) == ((1, 2, 3), (), {})
+        for node in (1, 2, 3):
+            state = await our.describe(node=node)
+            assert all(it.entity in state.limits for it in changes)
+
+
+@on_loop
+async def test_when_the_working_broker_dies_another_answers(three: KafkaCluster) -> None:
+    recorder = Recorder()
+    settings = three.client_properties()
+    async with QuotaClient(ClientConfig.from_mapping(settings), events=recorder.events()) as our:
+        await our.describe()
+        port = int(recorder.of("connected")[0].node.rpartition(":")[2])
+        dead = next(number for number in three.numbers if three.port(number) == port)
+        three.kill(dead)
+        await our.describe(timeout=20)
+        changes = [setting(entity(user="three-dead"), 5.0)]
+        results = await our.alter(changes)
+        assert set(results.values()) == {Applied()}
+        found = await our.wait_visible(changes, timeout=20)
+        assert set(found.visible) == set(three.numbers) - {dead}
+        assert found.everywhere
+
+
+@on_loop
+async def test_a_broker_that_hangs_is_named(three: KafkaCluster) -> None:
+    changes = [setting(entity(user="three-hangs"), 5.0)]
+    async with QuotaClient(ClientConfig.from_mapping(three.client_properties())) as our:
+        await our.alter(changes)
+        await our.wait_visible(changes)
+        controller = three.active_controller()
+        hangs = next(number for number in three.numbers if number != controller)
+        three.pause(hangs)
+        try:
+            started = time.monotonic()
+            found = await our.wait_visible(changes, timeout=3)
+            assert time.monotonic() - started < 8
+        finally:
+            three.resume(hangs)
+        assert set(found.visible) == set(three.numbers) - {hangs}
+        assert list(found.unreachable) == [hangs]
