@@ -1,5 +1,6 @@
 """Manifests of one cluster, from the disk or from a revision: loaded, granted, merged; every problem of the run at once."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +77,15 @@ def load_loosely(target: Target, paths: Sequence[str]) -> Loaded:
         clusters=None if project is None else project.names,
         problems=texts.problems,
     )
-    return loaded if project is None else for_cluster(loaded, target.chosen)
+    if project is None:
+        return loaded
+    # Typed paths start from here, those of the project from its folder, and grants speak of the latter.
+    start = Path() if paths else target.root
+    return for_cluster(
+        loaded,
+        target.chosen,
+        located=lambda path: Path(os.path.relpath(start / path, target.root)).as_posix(),
+    )
 
 
 def _texts(target: Target, paths: Sequence[str]) -> Texts:
@@ -167,7 +176,9 @@ def at_revision(target: Target, revision: str) -> Desired:
         except UnicodeDecodeError:
             problems.append(Problem(f"{revision}:{name}", 0, 0, "is not UTF-8"))
     loaded = load_files(texts, clusters=project.names, problems=problems)
-    counted = for_cluster(loaded, chosen).checked()
+    counted = for_cluster(
+        loaded, chosen, located=lambda path: path.removeprefix(f"{revision}:")
+    ).checked()
     return merge(counted.of(chosen.name))
 
 

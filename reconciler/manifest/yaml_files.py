@@ -25,7 +25,9 @@ MAX_ALIASED_NODES: Final = 10_000
 """How many nodes the aliases of one document may repeat in all."""
 
 _MARKER: Final = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
-_DIRECTIVE_OR_END: Final = re.compile(r"(?:\A|\n)(?:%|\.\.\.(?:[ \t\r\n]|\Z))")
+_DIRECTIVES_AND_ENDS: Final = ("%", "...")
+"""How a line may begin that makes the cut inexact."""
+
 # Everything but what YAML 1.1 and 1.2 both allow, less a stray BOM, the line breaks of 1.1 alone (NEL, LS, PS)
 # and a carriage return on its own, which editors and git do not count as a line.
 _FORBIDDEN: Final = re.compile(
@@ -80,7 +82,9 @@ def pieces(text: str) -> Iterator[Piece]:
     """A file cut at its document markers; in one piece if it has directives or ``...``."""
     text = text.removeprefix("\ufeff")
     starts = [found.start() + 1 for found in _MARKER.finditer(text)]
-    if not starts or _DIRECTIVE_OR_END.search(text):
+    if not starts or any(
+        text.startswith(one) or f"\n{one}" in text for one in _DIRECTIVES_AND_ENDS
+    ):
         yield Piece(text, 1)
         return
     line = 1

@@ -111,3 +111,10 @@ def test_a_document_outside_the_scope_is_refused() -> None:
 def test_problems_of_the_files_stay() -> None:
     loaded = load_files([("f", "a: [\n")])
     assert for_cluster(loaded, parse(PROD).cluster("prod")).problems == loaded.problems
+
+
+def test_a_grant_speaks_of_the_path_from_the_project_file_however_it_is_shown() -> None:
+    loaded = load_files([("REV:pay/a.yaml", quota("payments", "{user: {name: pay-1}}"))])
+    chosen = parse(TENANTS).cluster("prod")
+    assert not for_cluster(loaded, chosen).declarations
+    assert for_cluster(loaded, chosen, located=lambda path: path.removeprefix("REV:")).declarations
