@@ -1,0 +1,127 @@
+"""Entities: three states per slot, ten shapes, one order, one meeting rule."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import (
+    ABSENT,
+    DEFAULT,
+    IP_DEFAULT_LEVEL,
+    IP_LEVEL,
+    LEVEL_NAMES,
+    MAX_NAME_BYTES,
+    Entity,
+    entity,
+    from_parts,
+    is_legal,
+    kinds,
+    level,
+    may_match_same,
+    parts,
+    sort_key,
+)
+from reconciler.quota.precedence import candidates, ip_candidates
+from tests.quota.strategies import ENTITIES, entities
+
+SLOTS = (ABSENT, DEFAULT, "<default>", "", "a")
+
+
+def test_the_default_the_literal_name_and_the_empty_name_are_three_entities():
+    three = [entity(user=DEFAULT), entity(user="<default>"), entity(user="")]
+    assert len(set(three)) == 3
+    assert [kinds(one)[0] for one in three] == ["default", "named", "named"]
+    assert [parts(one) for one in three] == [
+        (("user", None),),
+        (("user", "<default>"),),
+        (("user", ""),),
+    ]
+
+
+def test_exactly_the_ten_shapes_are_legal():
+    legal = set()
+    for slots in itertools.product(SLOTS, repeat=3):
+        subject = Entity(slots)
+        if is_legal(subject):
+            legal.add(kinds(subject))
+            assert entity(user=slots[0], client_id=slots[1], ip=slots[2]) == slots
+        else:
+            with pytest.raises(QuotaValueError):
+                entity(user=slots[0], client_id=slots[1], ip=slots[2])
+    assert len(legal) == 10
+
+
+def test_what_is_wrong_is_said():
+    with pytest.raises(QuotaValueError, match="needs a user, a client-id or an ip"):
+        entity()
+    with pytest.raises(QuotaValueError, match="ip cannot be combined"):
+        entity(user="a", ip="10.0.0.1")
+
+
+def test_a_name_fits_into_a_kafka_string_or_is_refused():
+    assert entity(user="é" * (MAX_NAME_BYTES // 2))
+    assert entity(user="\ud800")
+    with pytest.raises(QuotaValueError, match="more than 32767 bytes"):
+        entity(client_id="é" * (MAX_NAME_BYTES // 2) + "xx")
+
+
+def test_levels_run_from_the_closest_to_the_widest():
+    closest_first = [
+        entity(user="u", client_id="c"),
+        entity(user="u", client_id=DEFAULT),
+        entity(user="u"),
+        entity(user=DEFAULT, client_id="c"),
+        entity(user=DEFAULT, client_id=DEFAULT),
+        entity(user=DEFAULT),
+        entity(client_id="c"),
+        entity(client_id=DEFAULT),
+        entity(ip="10.0.0.1"),
+        entity(ip=DEFAULT),
+    ]
+    assert [level(one) for one in closest_first] == list(range(1, 11)) == list(LEVEL_NAMES)
+    assert (level(closest_first[8]), level(closest_first[9])) == (IP_LEVEL, IP_DEFAULT_LEVEL)
+    with pytest.raises(KeyError):
+        level(Entity((ABSENT, ABSENT, ABSENT)))
+
+
+@given(entities)
+def test_parts_and_entities_are_one_to_one(subject):
+    assert from_parts(parts(subject)) == subject
+    assert from_parts(reversed(parts(subject))) == subject
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ([("group", "a")], "'group' is unknown"),
+        ([("user", "a"), ("user", "b")], "'user' is given twice"),
+        ([], "needs a user"),
+    ],
+)
+def test_parts_that_make_no_entity_are_refused(named, words):
+    with pytest.raises(QuotaValueError, match=words):
+        from_parts(named)
+
+
+def test_the_order_is_total_and_by_level_first():
+    keys = [sort_key(one) for one in ENTITIES]
+    assert len(set(keys)) == len(ENTITIES)
+    ordered = sorted(ENTITIES, key=sort_key)
+    assert [level(one) for one in ordered] == sorted(level(one) for one in ENTITIES)
+
+
+NAMES = ("alice", "<default>", "", "app", "x", "stranger", "10.0.0.1", "10.0.0.2")
+
+
+@given(entities, st.data())
+def test_two_entities_may_match_the_same_client_exactly_if_some_client_falls_under_both(one, data):
+    other = data.draw(entities)
+    # An empty user does not occur, and clients without a client-id are among those of any other.
+    clients = [frozenset(candidates(u or "?", c or "?")) for u in NAMES for c in NAMES]
+    clients += [frozenset(ip_candidates(ip)) for ip in NAMES]
+    one, other = (Entity(tuple("?" if slot == "" else slot for slot in e)) for e in (one, other))
+    met = any({one, other} <= client for client in clients)
+    assert may_match_same(one, other) == may_match_same(other, one) == met

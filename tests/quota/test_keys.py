@@ -1,0 +1,125 @@
+"""Keys and their values: what Kafka takes, what a manifest may hold, which values mean the same."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.keys import (
+    COLUMN_OF,
+    COLUMNS,
+    EPSILON,
+    FIELDS,
+    INT_MAX,
+    LONG_MAX,
+    RULES,
+    Key,
+    check_value,
+    same_value,
+    whole_if_near,
+)
+
+RATE, SHARE, CONNECTIONS = (
+    Key.PRODUCER_BYTE_RATE,
+    Key.REQUEST_PERCENTAGE,
+    Key.CONNECTION_CREATION_RATE,
+)
+WHOLE = [key for key in Key if RULES[key].whole]
+values = st.floats(min_value=1e-3, max_value=1e15) | st.integers(1, 10**6).map(float)
+
+
+def test_every_key_has_one_column_one_rule_and_one_field():
+    assert COLUMNS == tuple(Key) == tuple(RULES)
+    assert [COLUMN_OF[key] for key in COLUMNS] == list(range(5))
+    assert [FIELDS[rule.field] for rule in RULES.values()] == list(COLUMNS)
+    assert [key for key in Key if RULES[key].on_ip] == [CONNECTIONS]
+    assert [str(key) for key in WHOLE] == [
+        "producer_byte_rate",
+        "consumer_byte_rate",
+        "connection_creation_rate",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        (RATE, math.nan, "must be a finite number"),
+        (SHARE, math.inf, "must be a finite number"),
+        (SHARE, -math.inf, "must be a finite number"),
+        (RATE, 10**400, "must be a finite number"),
+        (RATE, 0, "greater than 0"),
+        (RATE, -1, "greater than 0"),
+        (SHARE, 0.0, "greater than 0"),
+        (RATE, 1.5, "whole number"),
+        (CONNECTIONS, 0.5, "whole number"),
+        (RATE, 1e19, "maximum of 9223372036854775807"),
+        (CONNECTIONS, INT_MAX + 1, "maximum of 2147483647"),
+        (RATE, 2**53 + 1, "no exact float64; the nearest is 9007199254740992"),
+        (SHARE, 2**53 + 1, "no exact float64"),
+        (RATE, LONG_MAX - 1, "no exact float64"),
+    ],
+)
+def test_values_that_no_manifest_may_hold_are_refused(key, value, words):
+    with pytest.raises(QuotaValueError, match=words):
+        check_value(key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "stored"),
+    [
+        (RATE, 1, 1.0),
+        (RATE, 1024.0, 1024.0),
+        (RATE, LONG_MAX, 2.0**63),
+        (CONNECTIONS, INT_MAX, 2147483647.0),
+        (SHARE, 0.5, 0.5),
+        (SHARE, 1e300, 1e300),
+        (Key.CONTROLLER_MUTATION_RATE, 250.25, 250.25),
+    ],
+)
+def test_values_are_what_kafka_will_store(key, value, stored):
+    assert check_value(key, value) == stored
+    assert isinstance(check_value(key, value), float)
+
+
+@given(st.sampled_from(Key), st.integers(1, INT_MAX))
+def test_whole_numbers_are_legal_for_every_key(key, value):
+    assert check_value(key, value) == value
+
+
+@given(st.sampled_from(Key), values)
+def test_a_value_is_the_same_as_itself(key, value):
+    assert same_value(key, value, value)
+    assert not same_value(key, value, None)
+    assert not same_value(key, None, value)
+    assert same_value(key, None, None)
+
+
+@given(st.sampled_from(WHOLE), st.integers(1, 10**6), st.floats(-2e-6, 2e-6))
+def test_an_integral_value_within_epsilon_of_a_whole_number_is_that_number(key, whole, off):
+    value = whole + off
+    near = abs(value - whole) <= EPSILON
+    assert same_value(key, float(whole), value) == same_value(key, value, float(whole)) == near
+    assert whole_if_near(value) == (whole if near else value)
+
+
+@given(st.sampled_from(Key), st.lists(values, min_size=3, max_size=3))
+def test_being_the_same_carries_over(key, three):
+    one, two, other = three
+    if same_value(key, one, two) and same_value(key, two, other):
+        assert same_value(key, one, other)
+
+
+def test_other_keys_are_compared_exactly():
+    assert not same_value(SHARE, 1.0, 1.000_000_1)
+    assert same_value(SHARE, 50.5, 50.5)
+
+
+def test_numbers_that_cannot_be_enforced_equal_nothing_but_themselves():
+    for key in (RATE, SHARE):
+        assert same_value(key, math.nan, math.nan)
+        assert same_value(key, math.inf, math.inf)
+        assert not same_value(key, math.nan, 1.0)
+        assert not same_value(key, math.inf, 1.0)
+        assert not same_value(key, math.nan, math.inf)
