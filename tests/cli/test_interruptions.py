@@ -1,0 +1,202 @@
+"""Ctrl-C, SIGTERM and kill -9 in the middle of an apply; the question on a terminal. Whole processes against a sandbox."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox import Fault
+from reconciler.sandbox.faults import Delay
+from tests.cli.projects import project, quota
+
+DOCUMENTS = 2500
+PATIENCE_SECONDS = 30.0
+KQUOTA = [sys.executable, "-m", "reconciler"]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
+    "PYTHONPATH": str(Path(__file__).parents[2])
+}
+
+
+@pytest.fixture
+def many(folder, sandbox):
+    """A project of more documents than fit into two requests."""
+    project(folder, sandbox.bootstrap, *(quota(f"u{number:04}") for number in range(DOCUMENTS)))
+    return folder
+
+
+def start(folder, *words: str, **options) -> subprocess.Popen:
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.Popen([*KQUOTA, *words], cwd=folder, env=ENVIRONMENT, text=True, **streams)
+
+
+def until(claim) -> None:
+    """Poll, with a deadline."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)  # another process gives no event to wait for
+
+
+def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str, str]:
+    """An apply that gets a signal while its second request is under way."""
+    sandbox.fail(Fault(effect=Delay(seconds=1.5), api=49, skip=1))
+    words = ("apply", "--yes", "--validate", "none")
+    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+        process = start(folder, *words, stdout=out, stderr=err)
+        until(lambda: 0 < len(sandbox.values()) < DOCUMENTS)
+        process.send_signal(number)
+        code = process.wait(PATIENCE_SECONDS)
+    return code, (folder / "out").read_text(), (folder / "err").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_apply_says_what_was_done_and_the_next_run_goes_on(
+    many, sandbox, kquota, number
+):
+    code, out, err = stopped_after_first_request(many, sandbox, number)
+    done = len(sandbox.values())
+    assert code == 130
+    assert "Traceback" not in out + err
+    assert 0 < done < DOCUMENTS
+    assert f"{done} applied, {DOCUMENTS - done} not sent" in err
+    assert "run it again" in err
+    assert "APPLIED" in out or f"{done} of {DOCUMENTS}" in out
+    (kept,) = (many / ".kquota/outcomes").glob("*.json")
+    counts = json.loads(kept.read_text())["counts"]
+    assert (counts["APPLIED"], counts["NOT SENT"]) == (done, DOCUMENTS - done)
+    assert kquota("apply", "--yes").code == 0
+    assert len(sandbox.values()) == DOCUMENTS
+    assert f"{DOCUMENTS:,} pairs of ours" in kquota("drift").out
+    assert kquota("plan", "--detailed-exitcode").code == 0
+
+
+def test_after_kill_9_the_next_run_owns_what_was_applied_and_does_the_rest(many, sandbox, kquota):
+    code, _, _ = stopped_after_first_request(many, sandbox, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    until(lambda: len(sandbox.values()) > 0)
+    assert kquota("apply", "--yes").code == 0
+    assert len(sandbox.values()) == DOCUMENTS
+    assert f"{DOCUMENTS:,} pairs of ours" in kquota("drift").out
+    assert kquota("plan", "--detailed-exitcode").code == 0
+
+
+def test_ctrl_c_while_reading_is_130_and_one_line(folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    sandbox.fail(Fault(effect=Delay(seconds=20), api=48))
+    process = start(folder, "plan", stdin=subprocess.DEVNULL)
+    until(lambda: not sandbox.sandbox.faults._armed)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith("\nerror: interrupted\n")
+    assert "Traceback" not in err
+
+
+class Terminal:
+    """A process whose three streams are a terminal."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [*KQUOTA, *words],
+            cwd=folder,
+            env=ENVIRONMENT | {"TERM": "xterm"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.seen = ""
+
+    def expect(self, words: str) -> None:
+        """Read until the words are there."""
+        while words not in self.seen:
+            self.seen += os.read(self.master, 65536).decode()
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def end(self) -> int:
+        """Read to the end; the exit code."""
+        try:
+            while chunk := os.read(self.master, 65536):
+                self.seen += chunk.decode()
+        except OSError:
+            pass  # Linux ends a terminal without a process with EIO
+        os.close(self.master)
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "entities"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0), ("\x04", 1, 0)]
+)
+def test_on_a_terminal_apply_asks_and_only_yes_is_yes(folder, sandbox, answer, code, entities):
+    project(folder, sandbox.bootstrap, quota("a"))
+    terminal = Terminal(folder, "apply")
+    terminal.expect("Apply this to prod? [y/N] ")
+    assert sandbox.values() == {}
+    terminal.type(answer)
+    assert terminal.end() == code
+    assert len(sandbox.values()) == entities
+
+
+def test_ctrl_c_at_the_question_is_heard_at_once(folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    terminal = Terminal(folder, "apply")
+    terminal.expect("[y/N] ")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.end() == 130
+    assert sandbox.values() == {}
+    assert "Traceback" not in terminal.seen
+
+
+def test_a_plan_on_a_terminal_is_coloured_and_not_with_no_color(folder, sandbox, monkeypatch):
+    project(folder, sandbox.bootstrap, quota("a"))
+    terminal = Terminal(folder, "plan")
+    assert terminal.end() == 0
+    assert "\x1b[32m" in terminal.seen
+    monkeypatch.setitem(ENVIRONMENT, "NO_COLOR", "1")
+    plain = Terminal(folder, "plan")
+    assert plain.end() == 0
+    assert "\x1b[" not in plain.seen
+
+
+def test_nothing_to_do_asks_nothing(folder, sandbox, kquota):
+    project(folder, sandbox.bootstrap, quota("a"))
+    kquota("apply", "--yes")
+    terminal = Terminal(folder, "apply")
+    assert terminal.end() == 0
+    assert "[y/N]" not in terminal.seen
+
+
+def test_a_reader_that_goes_away_before_it_saw_the_plan_stops_the_apply(many, sandbox):
+    with start(many, "apply", "--yes") as process:
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    assert sandbox.values() == {}
+
+
+def test_the_sandbox_command_says_where_it_listens_and_stops_when_told(folder, kquota):
+    process = start(
+        folder, "sandbox", "--format", "json", "--behave-as", "3.9", "--state", "s.json"
+    )
+    try:
+        said = json.loads(process.stdout.readline())
+        assert said["behavesAs"] == "3.9"
+        (folder / "q.yaml").write_text(quota("a"))
+        assert kquota("apply", "q.yaml", "--yes", "--bootstrap-server", said["bootstrap"]).code == 0
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0
+    assert err.endswith("stopped\n")
+    assert "user" in (folder / "s.json").read_text()
