@@ -34,7 +34,8 @@ Example:
   kquota apply
   kquota apply --cluster prod --yes --out outcome.json
   kquota apply plan.json --yes --max-age 2h
-  kquota apply --only user=alice --correct-drift"""
+  kquota apply --only user=alice --correct-drift
+  kquota export --cluster old | kquota apply - --bootstrap-server new:9092 --yes"""
 
 TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 """Lets --trust-plan work without a terminal; the benchmarks set it."""

@@ -1,10 +1,11 @@
 """Manifests of one cluster, from the disk or from a revision: loaded, granted, merged; every problem of the run at once."""
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.where import Target, name_in
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
@@ -16,6 +17,10 @@ from reconciler.quota.desired import Desired, merge
 
 if TYPE_CHECKING:
     from reconciler.git.repository import Tree
+
+
+STDIN: Final = "-"
+"""A path that means standard input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +100,8 @@ def _texts(target: Target, paths: Sequence[str]) -> Texts:
             hint="name files or folders, or list them under spec.manifests of the project file",
         )
     reading = target.reading
+    if STDIN in paths:
+        return _with_stdin(target, paths)
     excluded = [FILE_NAME if target.project is None else target.project.path]
     return read_paths(
         paths or target.chosen.manifests,
@@ -103,6 +110,19 @@ def _texts(target: Target, paths: Sequence[str]) -> Texts:
         max_files=reading.max_files,
         max_file_bytes=reading.max_file_bytes,
     )
+
+
+def _with_stdin(target: Target, paths: Sequence[str]) -> Texts:
+    """Standard input as one more file, for ``kquota export | kquota apply -``."""
+    others = [path for path in paths if path != STDIN]
+    rest = _texts(target, others) if others else Texts(files=(), problems=())
+    try:
+        text = sys.stdin.buffer.read(target.reading.max_file_bytes + 1).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError("standard input is not UTF-8") from error
+    if len(text) > target.reading.max_file_bytes:
+        raise UsageError(f"standard input is larger than {target.reading.max_file_bytes} bytes")
+    return Texts(files=(("<stdin>", text), *rest.files), problems=rest.problems)
 
 
 def _cluster_name(target: Target, loaded: Loaded) -> str:

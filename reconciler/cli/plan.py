@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 HELP: Final = """What would change, which rule of which file asks for it, and what the broker says to it.
 
-Without PATH, everything that the project file configures; with PATH, nothing but what these files declare.
-Nothing is written. --out saves the plan for `kquota apply plan.json`.
+Without PATH, everything that the project file configures; with PATH (- is standard input),
+nothing but what these files declare. Nothing is written. --out saves the plan for `kquota apply plan.json`.
 
 \b
 Example:
