@@ -84,7 +84,7 @@ def msk(settings: Settings, module: LoginModule | None) -> Maker:
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
     try:
-        signer: Any = importlib.import_module("aws_msk_iam_sasl_signer").MSKAuthTokenProvider
+        signer: Any = importlib.import_module("aws_msk_iam_sasl_signer.MSKAuthTokenProvider")
     except ImportError:
         raise settings.error(
             "sasl.mechanism",

@@ -219,6 +219,9 @@ def test_unsecured_tokens_need_a_subject_and_numbers(options: str, words: str) -
         source({"sasl.jaas.config": f"{MODULE} {options};"})
 
 
+PACKAGE = "aws_msk_iam_sasl_signer"
+
+
 class Signer:
     """What the extra would sign with."""
 
@@ -242,9 +245,9 @@ class Signer:
 @pytest.fixture
 def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
     made = Signer()
-    module = types.ModuleType("aws_msk_iam_sasl_signer")
-    module.MSKAuthTokenProvider = made  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", module)
+    # The signer is a module of that name inside the package, which does not import it by itself.
+    monkeypatch.setitem(sys.modules, PACKAGE, types.ModuleType(PACKAGE))
+    monkeypatch.setitem(sys.modules, f"{PACKAGE}.MSKAuthTokenProvider", made)
     return made
 
 
@@ -311,6 +314,6 @@ def test_msk_needs_a_region(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_msk_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
     with pytest.raises(ConfigError, match="needs the extra 'msk'"):
         source(IAM)
