@@ -1,6 +1,6 @@
 """A plan as a comment on a pull request: a headline, counts, a table that folds when long, and a hard limit.
 
-Every name goes through ``names.markdown`` or ``names.html``; nothing in a name is markup here. What does not fit is
+Every name goes through ``names.markdown`` or ``names.prose``; nothing in a name is markup here. What does not fit is
 cut by whole rows, and the last line says how much is missing and where to find it.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from reconciler.quota.report import Outcome, Preview
-from reconciler.render.names import entity_text, html, markdown
+from reconciler.render.names import entity_text, html, markdown, prose
 from reconciler.render.rows import (
     Row,
     change_rows,
@@ -49,16 +49,16 @@ def plan_markdown(
     """
     head = [marker] if marker else []
     head += [
-        f"### {html(title or 'Kafka quotas')}",
+        f"### {prose(title or 'Kafka quotas')}",
         "",
-        f"**{html(headline(preview))}**",
+        f"**{prose(headline(preview))}**",
         "",
-        html(summary(preview)),
+        prose(summary(preview)),
     ]
     head += _alerts(preview)
     if preview.impact is not None:
         head += (
-            ["", *(html(line) for line in impact_lines(preview))] if impact_lines(preview) else []
+            ["", *(prose(line) for line in impact_lines(preview))] if impact_lines(preview) else []
         )
     tables = [("", "", change_rows(preview))]
     tables += [
@@ -74,7 +74,7 @@ def outcome_markdown(outcome: Outcome, *, limit: int = GITHUB_LIMIT, cut: Cut | 
     done = sum(pair.is_done for pair in outcome.pairs)
     head = [f"**{done} of {count(len(outcome.pairs), 'change')} applied and visible**"]
     if outcome.failure:
-        head += ["", html(outcome.failure)]
+        head += ["", prose(outcome.failure)]
     rows = [
         row
         for row, pair in zip(outcome_rows(outcome), outcome.pairs, strict=True)
@@ -128,15 +128,18 @@ def _frame(title: str, says: str, rows: Sequence[Row]) -> tuple[list[str], list[
         heads[1] = "| | entity | key | live | | declared | | where | |"
     summary_line = f"{title} ({len(rows)}): {says}" if title else f"{count(len(rows), 'change')}"
     if title or len(rows) > OPEN_ROWS:
-        return ["", f"<details><summary>{html(summary_line)}</summary>", *heads], ["", "</details>"]
+        return ["", f"<details><summary>{prose(summary_line)}</summary>", *heads], [
+            "",
+            "</details>",
+        ]
     return heads, []
 
 
 def _row(row: Row) -> str:
     effect = "; ".join(part for part in (row.meaning, row.why) if part)
     return (
-        f"| {row.mark} | {markdown(row.entity)} | {markdown(row.key)} | {html(row.before)} | → |"
-        f" {html(row.after)} | {html(effect)} | {markdown(row.place) if row.place else ''} | {html(row.note)} |"
+        f"| {row.mark} | {markdown(row.entity)} | {markdown(row.key)} | {prose(row.before)} | → |"
+        f" {prose(row.after)} | {prose(effect)} | {markdown(row.place) if row.place else ''} | {prose(row.note)} |"
     )
 
 
@@ -153,7 +156,7 @@ def _alerts(preview: Preview) -> list[str]:
     if preview.verdict.refused:
         lines += ["", f"**The broker would refuse ({len(preview.verdict.refused)})**", ""]
         lines += sorted(
-            f"- {markdown(entity_text(subject))}: {html(f'{one.name}: {one.message}')}"
+            f"- {markdown(entity_text(subject))}: {prose(f'{one.name}: {one.message}')}"
             for subject, one in preview.verdict.refused.items()
         )
     if preview.violations:
@@ -165,11 +168,11 @@ def _alerts(preview: Preview) -> list[str]:
         for one in preview.violations:
             subject = f"{markdown(entity_text(one.entity))}: " if one.entity is not None else ""
             place = f"{markdown(one.place)}: " if one.place else ""
-            lines.append(f"- {place}{subject}{html(one.message)} ({html(one.allow_with)})")
+            lines.append(f"- {place}{subject}{prose(one.message)} ({prose(one.allow_with)})")
     if preview.warnings or preview.advice:
         lines += ["", "**Warnings**", ""]
-        lines += [f"- {html(one)}" for one in preview.warnings]
-        lines += [f"- {markdown(one.place)}: {html(one.message)}" for one in preview.advice]
+        lines += [f"- {prose(one)}" for one in preview.warnings]
+        lines += [f"- {markdown(one.place)}: {prose(one.message)}" for one in preview.advice]
     return lines
 
 

@@ -121,7 +121,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text as inline code for Markdown, also inside a table cell: no markup, mention, link or HTML works.
+    """A name as inline code for Markdown, also inside a table cell: no markup, mention, link or HTML works.
 
     A code span does it for nearly all names. Back-ticks, pipes and backslashes need care that differs
     between renderers (GFM unescapes a pipe even in code), so those become ``<code>`` with entities.
@@ -133,10 +133,43 @@ def markdown(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """Text for HTML and Markdown alike: every ASCII character that is no letter or digit is an entity."""
+    """Text for HTML: every ASCII character that is no letter or digit is an entity.
+
+    Inside ``<code>`` that is all Markdown needs too. Outside it is not: code hosts look for mentions and
+    references in the finished page, where ``&#64;team`` is ``@team`` again; see :func:`prose`.
+    """
     return "".join(
         c if c.isalnum() or c == " " or ord(c) > 126 else f"&#{ord(c)};" for c in escaped(text)
     )
+
+
+# Characters that mean nothing to Markdown, nor to what code hosts do afterwards.
+_PLAIN_PUNCTUATION: Final = frozenset(" ,;()/?'\"=-+.%")
+# What GitHub and GitLab take for a reference if a name follows: users, issues, merge requests, labels, ...
+_REFERENCE: Final = re.compile(r"[@#!$~%&](?=[^\s,;.)])")
+
+
+def prose(text: str) -> str:
+    """A sentence with foreign words in it, for Markdown, HTML and table cells: nothing in it is markup or a reference.
+
+    A sign that could begin a reference stands in ``<code>``, which breaks the word for every such filter.
+    """
+    safe = escaped(text)
+    made: list[str] = []
+    references = {match.start() for match in _REFERENCE.finditer(safe)}
+    for at, c in enumerate(safe):
+        if at in references:
+            made.append(f"<code>&#{ord(c)};</code>")
+        elif c.isalnum() or ord(c) > 126 or (c in _PLAIN_PUNCTUATION and _is_inside(safe, at)):
+            made.append(c)
+        else:
+            made.append(f"&#{ord(c)};")
+    return "".join(made)
+
+
+def _is_inside(text: str, at: int) -> bool:
+    """Whether a plain sign has no meaning where it stands: not first (lists), and no dot after ``www`` (links)."""
+    return at > 0 and not (text[at] == "." and text[max(at - 3, 0) : at].lower() == "www")
 
 
 def csv_field(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from html import unescape
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,7 @@ def test_every_text_is_one_line_without_control_or_reordering_characters(name):
         names.quoted,
         names.markdown,
         names.html,
+        names.prose,
         names.csv_field,
         names.command_property,
     ):
@@ -94,6 +96,20 @@ def test_markdown_is_one_code_span_or_one_code_element_that_holds_only_entities(
     span = re.fullmatch(r"`([^`|\\]+)`", text)
     element = re.fullmatch(r"<code>((?:[^\W_]| |&#\d+;|[^\x00-\x7f])*)</code>", text)
     assert span or element
+
+
+@given(st.one_of(st.sampled_from(NASTY), st.text(alphabet="@#!$~%&:/.w-+*_`|<>[] ab1")))
+def test_a_sentence_holds_no_markup_and_no_reference(text):
+    made = names.prose(text)
+    outside = re.sub(r"<code>&#\d+;</code>", " ", made)
+    assert not re.search(r"[`|<>*_\[\]\\~]|://|www\.|^[-+.]", outside, re.IGNORECASE)
+    assert not re.search(r"[@#!$~%&][\w\"'{\[]", unescape(outside))
+
+
+def test_an_ordinary_sentence_stays_as_it_is():
+    sentence = "12 removals are more than the 10 (20 % of 60/s), or --max-removals N; see a.b=c"
+    assert names.prose(sentence) == sentence
+    assert names.prose("ask @team") == "ask <code>&#64;</code>team"
 
 
 def test_plain_names_stand_for_themselves():

@@ -6,7 +6,8 @@ import pytest
 
 from reconciler.errors import Problem
 from reconciler.render.documents import dump
-from reconciler.render.sarif import RULES, Finding, findings_of, sarif_document
+from reconciler.render.sarif import RULES, Finding, findings_of, plan_findings, sarif_document
+from tests.render.previews import sample
 
 
 def results(*findings: Finding) -> list:
@@ -45,3 +46,20 @@ def test_results_are_sorted_by_place_and_point_to_their_rule():
 def test_a_rule_that_is_not_described_cannot_be_used():
     with pytest.raises(ValueError, match="no rule of ours"):
         Finding(path="", line=0, column=0, rule="other", message="m")
+
+
+def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
+    made = sarif_document(plan_findings(sample()), tool_version="1")["runs"][0]["results"]
+    rules = [result["ruleId"] for result in made]
+    assert {rule: rules.count(rule) for rule in sorted(set(rules))} == {
+        "change": 3,
+        "drift": 1,
+        "guard": 2,
+        "rejected": 1,
+        "removal": 1,
+        "takeover": 1,
+    }
+    (takeover,) = [result for result in made if result["ruleId"] == "takeover"]
+    place = takeover["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "quotas/10.yaml"}, "region": {"startLine": 8}}
+    assert all(result["message"]["text"].isprintable() for result in made)

@@ -1,0 +1,178 @@
+"""One rich preview and one rich outcome with hostile names, and the comparison with files in tests/golden/render."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from reconciler.quota.advice import warnings
+from reconciler.quota.basis import basis_of
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.guards import Guards, check
+from reconciler.quota.impact import assess, known_from
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
+from reconciler.quota.owned import (
+    DriftSeen,
+    Override,
+    OverrideSet,
+    Owned,
+    Owner,
+    Recorded,
+)
+from reconciler.quota.plan import compare
+from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.report import Origin, Outcome, PairOutcome, Preview, Seen, Verdict, Visibility
+from reconciler.quota.state import State, limits_of
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "render"
+RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+NOW = 1_763_726_400.0
+
+ALICE, ALICE_SHOP, ANYONE = (
+    entity(user="alice"),
+    entity(user="alice", client_id="shop"),
+    entity(user=DEFAULT),
+)
+EVIL = entity(user="a|b`c\n::set-output name=x::@team <b>\u202e\x1b[31m##[x]")
+LITERAL, GONE, DRIFTED = entity(user="<default>"), entity(user="gone"), entity(user="drifted")
+KEPT, STRANGER, NIGHT = entity(user="kept"), entity(client_id="stranger"), entity(user="night")
+
+
+def declare(subject, values, *, line=3, document="", policy=None) -> Declaration:
+    name = document or f"team/{subject[0]}"
+    return Declaration(
+        document=name,
+        entity=subject,
+        limits=limits_of(values),
+        path=f"quotas/{len(name)}.yaml",
+        line=line,
+        lines=tuple(line + 5 + at if limits_of(values)[at] else 0 for at in range(5)),
+        deletion_policy=policy,
+    )
+
+
+def sample() -> Preview:
+    """Something of every kind."""
+    desired = merge(
+        [
+            declare(ALICE, {RATE: 10485760.0, SHARE: 50.5}),
+            declare(ALICE_SHOP, {RATE: 20_000_000.0}),
+            declare(ANYONE, {RATE: 1048576.0}),
+            declare(EVIL, {CONSUME: 2.0**63}, document="team/e\nvil|@all"),
+            declare(LITERAL, {RATE: 4096.0}),
+            declare(DRIFTED, {RATE: 2048.0}),
+            declare(NIGHT, {RATE: 2048.0}),
+        ]
+    )
+    owner = Owner(document="team/gone", since=1.0)
+    owned = Owned(cluster_id="lkc-1").with_changes(
+        [
+            Recorded(entity=GONE, key=RATE, value=5000.0, owner=owner),
+            Recorded(entity=DRIFTED, key=RATE, value=2048.0, owner=Owner(document="team/drifted")),
+            DriftSeen(entity=DRIFTED, key=RATE, at=NOW - 7200),
+            Recorded(
+                entity=KEPT,
+                key=RATE,
+                value=6000.0,
+                owner=Owner(document="team/kept", deletion_policy=DeletionPolicy.RETAIN),
+            ),
+            OverrideSet(
+                override=Override(
+                    entity=NIGHT,
+                    key=RATE,
+                    value=9999.0,
+                    until=NOW + 600,
+                    who="me",
+                    reason="load @test",
+                )
+            ),
+        ]
+    )
+    live = State(
+        limits={
+            ALICE: limits_of({RATE: 5_000_000.0}),
+            GONE: limits_of({RATE: 5000.0}),
+            DRIFTED: limits_of({RATE: 77.0}),
+            KEPT: limits_of({RATE: 6000.0}),
+            STRANGER: limits_of({RATE: 7000.0}),
+            LITERAL: limits_of({RATE: 4096.0}),
+            NIGHT: limits_of({RATE: 9999.0}),
+        }
+    )
+    plan = compare(
+        desired=desired,
+        owned=owned,
+        live=live,
+        rules=Rules(policy=Policy.SYNC, sync_confirmed=True),
+        now=NOW,
+    )
+    return Preview(
+        plan=plan,
+        basis=basis_of(plan.changes, owned=owned, live=live),
+        violations=check(plan, Guards(), live),
+        verdict=Verdict(
+            source="broker",
+            refused={EVIL: Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team")},
+        ),
+        impact=assess(plan, live, known=known_from(live)),
+        warnings=("something @to know",),
+        advice=warnings(desired, live),
+        policy=Policy.SYNC,
+        drift_mode=Rules().drift,
+        created_at=NOW,
+        origin=Origin(who="ci", commit="abcdef", tool_version="1.0"),
+    )
+
+
+def empty() -> Preview:
+    """Nothing to do."""
+    full = sample()
+    plan = replace(full.plan, changes=(), findings=(), in_sync=7, twins=())
+    return replace(
+        full,
+        plan=plan,
+        basis=basis_of((), owned=Owned(cluster_id="lkc-1"), live=State()),
+        violations=(),
+        verdict=Verdict(source="none", why="there is nothing to validate"),
+        impact=None,
+        warnings=(),
+        advice=(),
+    )
+
+
+def result() -> Outcome:
+    """Every word and every look."""
+    changes = sample().plan.changes
+    ends = [
+        (Applied(), Seen.VISIBLE),
+        (Applied(), Seen.CHANGED),
+        (Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team"), Seen.UNCHECKED),
+        (Held(waits_for=(ALICE, EVIL)), Seen.UNCHECKED),
+        (Unknown(why="the connection was lost"), Seen.NOT_YET),
+        (None, Seen.UNCHECKED),
+    ]
+    pairs = tuple(
+        PairOutcome(change=change, result=ends[at % 6][0], seen=ends[at % 6][1], found=33.0)
+        for at, change in enumerate(changes)
+    )
+    return Outcome(
+        cluster_id="lkc-1",
+        digest=sample().plan.digest,
+        pairs=pairs,
+        visibility=Visibility(visible=(1, 2), lagging=(3,), unreachable={4: "refused\n"}),
+        bookkeeping=2,
+        failure="no broker answers",
+        started_at=NOW,
+        ended_at=NOW + 2,
+        origin=Origin(who="ci", commit="abcdef", tool_version="1.0"),
+    )
+
+
+def golden(name: str, text: str) -> None:
+    """The text is that of the file; GOLDEN=write writes it instead."""
+    path = GOLDEN / name
+    if os.environ.get("GOLDEN") == "write":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")

@@ -1,0 +1,46 @@
+"""Rows are made once and say the same everywhere."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.policy import Cause
+from reconciler.quota.report import Verdict
+from reconciler.render import reasons, rows
+from tests.render.previews import empty, result, sample
+
+
+@pytest.mark.parametrize(
+    ("verdict", "line"),
+    [
+        (Verdict(source="broker"), "Plan for cluster lkc-1, validated by the broker"),
+        (
+            Verdict(source="sandbox 3.9", why="no right"),
+            "Plan for cluster lkc-1, validated by the rules of the sandbox 3.9, not by the broker (no right)",
+        ),
+        (Verdict(source="none"), "Plan for cluster lkc-1, not validated by a broker"),
+    ],
+)
+def test_the_first_line_says_who_validated(verdict, line):
+    assert rows.headline(replace(sample(), verdict=verdict)) == line
+
+
+def test_the_first_line_says_how_old_a_snapshot_is():
+    old = replace(sample(), snapshot_at=sample().created_at - 7200)
+    assert rows.headline(old).endswith(", made from a snapshot that is 2 h old")
+
+
+def test_every_cause_has_a_reason():
+    assert set(reasons.REASONS) == set(Cause)
+
+
+def test_there_is_one_row_per_change_and_per_finding():
+    assert len(rows.change_rows(sample())) == len(sample().plan.changes)
+    shown = sum(len(section.rows) for section in rows.finding_sections(sample()))
+    assert shown == len(sample().plan.findings)
+    assert rows.finding_sections(empty()) == ()
+
+
+def test_what_was_changed_by_another_shows_the_value():
+    (row,) = [row for row in rows.outcome_rows(result()) if "another" in row.meaning]
+    assert row.meaning == "changed by another meanwhile: 33 B/s"
