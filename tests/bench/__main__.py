@@ -47,9 +47,17 @@ def codec_rows() -> Iterator[Row]:
     with tempfile.NamedTemporaryFile(prefix="describe-", suffix=".bin") as body:
         codec.describe_answer(Path(body.name))
         say("decode a describe answer of 100,000 entries")
-        taken = interleaved({name: self_measured("decode", name, body.name) for name in codec.DECODERS})
+        taken = interleaved(
+            {name: self_measured("decode", name, body.name) for name in codec.DECODERS}
+        )
     for peer, bar in (("kafka-python", 6.0), ("kio", 3.0)):
-        yield faster("decode 100k entries to the planner's state", peer, taken["ours"]["cpu"], taken[peer]["cpu"], bar)
+        yield faster(
+            "decode 100k entries to the planner's state",
+            peer,
+            taken["ours"]["cpu"],
+            taken[peer]["cpu"],
+            bar,
+        )
     peak = taken["ours"]["peak_mb"]
     yield Row(
         work="memory of that decode, without the answer itself", peer="", ours=peak, theirs=None, unit="MB",
@@ -58,7 +66,13 @@ def codec_rows() -> Iterator[Row]:
     say("encode 10,000 entities with 3 operations each")
     taken = interleaved({name: self_measured("encode", name) for name in codec.ENCODERS})
     for peer, bar in (("kafka-python", 8.0), ("kio", 12.0)):
-        yield faster("encode 10k entities x 3 operations", peer, taken["ours"]["cpu"], taken[peer]["cpu"], bar)
+        yield faster(
+            "encode 10k entities x 3 operations",
+            peer,
+            taken["ours"]["cpu"],
+            taken[peer]["cpu"],
+            bar,
+        )
 
 
 def plan_rows() -> Iterator[Row]:
@@ -74,7 +88,9 @@ def load_rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="manifests-") as folder:
         loading.write_manifests(Path(folder))
         say("load 10,000 documents")
-        taken = interleaved({name: self_measured("load", name, folder) for name in loading.CANDIDATES})
+        taken = interleaved(
+            {name: self_measured("load", name, folder) for name in loading.CANDIDATES}
+        )
     yield cost(
         "load 10k documents with provenance", "yaml.CSafeLoader alone", taken["ours"]["cpu"],
         taken["yaml.CSafeLoader"]["cpu"], 1.6, "s CPU",
@@ -84,7 +100,11 @@ def load_rows() -> Iterator[Row]:
 def broker_rows() -> Iterator[Row]:
     with brokers.workspace() as (space, _):
         for work, peer, candidates in (
-            ("apply a saved plan of 10k x 3: validated, applied, verified", "Java AdminClient", brokers.saved_plan),
+            (
+                "apply a saved plan of 10k x 3: validated, applied, verified",
+                "Java AdminClient",
+                brokers.saved_plan,
+            ),
             ("the same from YAML", "Java, SnakeYAML", brokers.from_yaml),
             ("a no-op plan of 10k documents", "Java, SnakeYAML", brokers.no_op_plan),
         ):
@@ -135,7 +155,11 @@ def machine() -> str:
         return (answer.stdout + answer.stderr).strip().splitlines()[0]
 
     cpu = next(
-        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
         platform.machine(),
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -149,9 +173,16 @@ def machine() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", choices=PARTS, action="append")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/benchmarks.md"
+    )
     chosen = parser.parse_args()
-    rows = [row for name, part in PARTS.items() if not chosen.only or name in chosen.only for row in part()]
+    rows = [
+        row
+        for name, part in PARTS.items()
+        if not chosen.only or name in chosen.only
+        for row in part()
+    ]
     text = f"{machine()}\n\n{table(rows)}\n"
     print(text)
     if chosen.write:

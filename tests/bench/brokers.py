@@ -53,7 +53,9 @@ class Workspace:
     turn: int = 0
 
     def project(self, text: str = PROJECT) -> None:
-        (self.folder / "kquota.yaml").write_text(text.format(bootstrap=self.bootstrap), encoding="utf-8")
+        (self.folder / "kquota.yaml").write_text(
+            text.format(bootstrap=self.bootstrap), encoding="utf-8"
+        )
 
     def shift(self) -> None:
         """New values everywhere, in the manifests and in the list."""
@@ -75,7 +77,7 @@ class Workspace:
 def java_command(program: str, *arguments: str) -> list[str]:
     """A Java peer as users run it: default JVM settings, no archive, no tuning against it."""
     source = tools.JavaSource(path=JAVA / f"{program}.java", class_name=program)
-    classpath = ":".join([jars.resolve(VERSION).classpath, snakeyaml()])
+    classpath = f"{jars.resolve(VERSION).classpath}:{snakeyaml()}"
     compiled = compile_peer(source, classpath)
     return [
         jars.java(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
@@ -90,10 +92,22 @@ def compile_peer(source: tools.JavaSource, classpath: str) -> Path:
 
     def fill(folder: Path) -> None:
         subprocess.run(
-            [jars.javac(), "--release", "17", "-cp", classpath, "-d", str(folder), str(source.path)], check=True
+            [
+                jars.javac(),
+                "--release",
+                "17",
+                "-cp",
+                classpath,
+                "-d",
+                str(folder),
+                str(source.path),
+            ],
+            check=True,
         )
 
-    return jars.cached(f"bench-{source.class_name}-{jars.digest(text, classpath, jars.java_identity())}", fill)
+    return jars.cached(
+        f"bench-{source.class_name}-{jars.digest(text, classpath, jars.java_identity())}", fill
+    )
 
 
 def snakeyaml() -> str:
@@ -180,7 +194,10 @@ def requests() -> dict[str, int]:
     """Requests of one apply of 10,000 entities with three keys each, from nothing, counted by a proxy."""
     folder = Path(tempfile.mkdtemp(prefix="kquota-bench-"))
     try:
-        with KafkaCluster(VERSION, heap_megabytes=HEAP_MEGABYTES) as cluster, in_front_of(cluster, "PLAINTEXT") as proxies:
+        with (
+            KafkaCluster(VERSION, heap_megabytes=HEAP_MEGABYTES) as cluster,
+            in_front_of(cluster, "PLAINTEXT") as proxies,
+        ):
             (proxy,) = proxies.values()
             space = Workspace(folder=folder, bootstrap=f"127.0.0.1:{proxy.port}")
             space.project()

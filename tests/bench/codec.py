@@ -108,7 +108,9 @@ def encode_kafka_python(wanted: list[Any]) -> bytes:
     request = AlterClientQuotasRequest(
         entries=[
             entry(
-                entity=[entry.EntityData(entity_type=kind, entity_name=name) for kind, name in parts],
+                entity=[
+                    entry.EntityData(entity_type=kind, entity_name=name) for kind, name in parts
+                ],
                 ops=[entry.OpData(key=key, value=value, remove=False) for key, value in operations],
             )
             for parts, operations in wanted
@@ -127,8 +129,12 @@ def encode_kio(wanted: list[Any]) -> bytes:
     message = v1.AlterClientQuotasRequest(
         entries=tuple(
             v1.EntryData(
-                entity=tuple(v1.EntityData(entity_type=kind, entity_name=name) for kind, name in parts),
-                ops=tuple(v1.OpData(key=key, value=f64(value), remove=False) for key, value in operations),
+                entity=tuple(
+                    v1.EntityData(entity_type=kind, entity_name=name) for kind, name in parts
+                ),
+                ops=tuple(
+                    v1.OpData(key=key, value=f64(value), remove=False) for key, value in operations
+                ),
             )
             for parts, operations in wanted
         ),

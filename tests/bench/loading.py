@@ -70,7 +70,11 @@ def bare_loader(folder: Path) -> Callable[[], object]:
     files = texts(folder)
 
     def work() -> object:
-        loaded = [document for _, text in files for document in yaml.load_all(text, Loader=yaml.CSafeLoader)]
+        loaded = [
+            document
+            for _, text in files
+            for document in yaml.load_all(text, Loader=yaml.CSafeLoader)
+        ]
         if len(loaded) != DOCUMENTS:
             raise SystemExit(f"{len(loaded)} documents")
         return loaded

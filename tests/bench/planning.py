@@ -14,7 +14,9 @@ def ours() -> Callable[[], object]:
     from reconciler.quota.policy import Rules
     from reconciler.quota.state import State
 
-    subjects = [entity(user=f"user-{number}", client_id=f"client-{number}") for number in range(ENTITIES)]
+    subjects = [
+        entity(user=f"user-{number}", client_id=f"client-{number}") for number in range(ENTITIES)
+    ]
     desired = merge(
         Declaration(
             document=f"team/doc-{number}",
@@ -24,9 +26,14 @@ def ours() -> Callable[[], object]:
         for number, subject in enumerate(subjects)
     )
     # Fresh entity objects on each side, as they come from a file, a broker and an inventory.
-    copies = [entity(user=f"user-{number}", client_id=f"client-{number}") for number in range(ENTITIES)]
+    copies = [
+        entity(user=f"user-{number}", client_id=f"client-{number}") for number in range(ENTITIES)
+    ]
     live = State(
-        limits={subject: (float(1 + number), 2.0, 50.0, None, None) for number, subject in enumerate(copies)}
+        limits={
+            subject: (float(1 + number), 2.0, 50.0, None, None)
+            for number, subject in enumerate(copies)
+        }
     )
     records = {}
     for number in range(ENTITIES):
@@ -66,9 +73,7 @@ def plain_loop() -> Callable[[], object]:
                 added.append(key)
             elif there != value:
                 changed.append((key, there, value))
-        for key in observed:
-            if key not in desired:
-                missing.append(key)
+        missing.extend(key for key in observed if key not in desired)
         if len(changed) != ENTITIES // CHANGED_EVERY:
             raise SystemExit(f"{len(changed)} changes")
         return changed, added, missing

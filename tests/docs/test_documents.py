@@ -87,7 +87,7 @@ def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
     for step in steps(block):
         answer = subprocess.run(
             ["bash", "-c", step.command], cwd=folder, env=environment, text=True, timeout=SECONDS, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            capture_output=True, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         assert answer.returncode == step.code, f"$ {step.command}\n{answer.stdout}\n{answer.stderr}"
