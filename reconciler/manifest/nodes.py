@@ -4,6 +4,7 @@ Named tuples instead of dataclasses: a file of 10,000 documents makes 300,000 of
 dataclass costs three times as much to build. Lines and columns count from 1.
 """
 
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple, TypeAlias
@@ -101,6 +102,8 @@ def _spelled(value: float | None) -> str:
             return "true" if value else "false"
         case int():
             return str(value)
+        case _ if not math.isfinite(value):
+            return ".nan"  # JSON has none of these; as YAML spells them, no field accepts them
         case _ if "e" in repr(value):
             return f"{Decimal(repr(value)):f}" if abs(value) < 1 else f"{Decimal(value):.1f}"
         case _:

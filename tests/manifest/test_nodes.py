@@ -23,6 +23,11 @@ def test_json_as_a_tree_is_the_same_json(value: object) -> None:
     assert to_json(from_json(value)) == value
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_is_none_becomes_a_scalar_that_no_field_accepts(value: float) -> None:
+    assert isinstance(to_json(from_json(value)), Ambiguous)
+
+
 def test_what_has_no_json_form_is_an_error() -> None:
     with pytest.raises(TypeError, match="set has no JSON form"):
         from_json({"a": {1}})
