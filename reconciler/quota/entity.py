@@ -44,8 +44,6 @@ _LEVELS: Final[dict[tuple[str, str, str], int]] = {
     ("absent", "absent", "named"): 9,
     ("absent", "absent", "default"): 10,
 }
-IP_LEVEL: Final = 9
-IP_DEFAULT_LEVEL: Final = 10
 LEVEL_NAMES: Final[dict[int, str]] = {
     1: "user + client-id",
     2: "user + default client-id",

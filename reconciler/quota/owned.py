@@ -221,13 +221,6 @@ class Owned:
     overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
     known: bool = True
 
-    def owner(self, subject: Entity, key: Key) -> Owner | None:
-        """Whose the pair is, by record or by intent."""
-        owner = self.records.get(subject, NO_RECORD).owners[COLUMN_OF[key]]
-        if owner is None and (subject, key) in self.intents:
-            return self.intents[subject, key].owner
-        return owner
-
     @property
     def pair_count(self) -> int:
         """How many pairs we own."""

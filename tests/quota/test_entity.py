@@ -10,8 +10,6 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import (
     ABSENT,
     DEFAULT,
-    IP_DEFAULT_LEVEL,
-    IP_LEVEL,
     LEVEL_NAMES,
     MAX_NAME_BYTES,
     Entity,
@@ -82,7 +80,6 @@ def test_levels_run_from_the_closest_to_the_widest():
         entity(ip=DEFAULT),
     ]
     assert [level(one) for one in closest_first] == list(range(1, 11)) == list(LEVEL_NAMES)
-    assert (level(closest_first[8]), level(closest_first[9])) == (IP_LEVEL, IP_DEFAULT_LEVEL)
     with pytest.raises(KeyError):
         level(Entity((ABSENT, ABSENT, ABSENT)))
 

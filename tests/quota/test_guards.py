@@ -1,0 +1,320 @@
+"""Guards: each alone, at its bound and over it, all at once; overrides pass them."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.change import Change, Plan
+from reconciler.quota.desired import Declaration
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.guards import (
+    ALLOWED_WITH,
+    Bound,
+    Guard,
+    Guards,
+    NewlyUnlimited,
+    Violation,
+    check,
+    own_limits,
+)
+from reconciler.quota.keys import Key
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
+from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import Principal
+from reconciler.quota.state import State, limits_of
+from reconciler.quota.twins import Twin
+
+RATE, SHARE, CONNECTIONS = (
+    Key.PRODUCER_BYTE_RATE,
+    Key.REQUEST_PERCENTAGE,
+    Key.CONNECTION_CREATION_RATE,
+)
+MUTATIONS = Key.CONTROLLER_MUTATION_RATE
+ALICE = entity(user="alice")
+OFF = Guards(
+    max_removals=10**6,
+    max_removed_percent=100.0,
+    max_change_factor=math.inf,
+    protect_defaults=False,
+    allow_small_values=True,
+    allow_empty=True,
+)
+
+
+def change(
+    before: float | None,
+    after: float | None,
+    *,
+    subject: Entity = ALICE,
+    key: Key = RATE,
+    cause: Cause = Cause.SPEC,
+    declared: bool = True,
+) -> Change:
+    claim = Declaration(
+        document="t/one", entity=subject, limits=limits_of({key: after or 1.0}), path="a.yaml", line=7
+    )  # fmt: skip
+    return Change(
+        entity=subject, key=key, before=before, after=after, cause=cause,
+        claim=claim if declared and after is not None else None,
+    )  # fmt: skip
+
+
+def removals(count: int) -> tuple[Change, ...]:
+    return tuple(change(1e6, None, subject=entity(user=f"u{n}")) for n in range(count))
+
+
+def broken(
+    guards: Guards, *changes: Change, live: State | None = None, **plan: object
+) -> list[Guard]:
+    """Which guards a plan breaks; the live state has what the changes were made from."""
+    before = State().with_values((one.entity, one.key, one.before) for one in changes)
+    made = Plan(cluster_id="c", changes=changes, **plan)  # type: ignore[arg-type]
+    return [one.guard for one in check(made, guards, live or before)]
+
+
+def test_a_quiet_plan_breaks_nothing():
+    assert broken(Guards(), change(2e6, 4e6), desired_pairs=1) == []
+    assert broken(Guards()) == []
+
+
+def test_ten_removals_are_allowed_and_eleven_are_not():
+    guards = Guards()
+    assert broken(guards, *removals(10)) == []
+    assert broken(guards, *removals(11)) == [Guard.MAX_REMOVALS]
+    assert broken(replace(guards, max_removals=11), *removals(11)) == []
+
+
+def test_removals_of_the_window_count_but_only_with_a_new_one():
+    guards = Guards(removals_before=10)
+    assert broken(guards, *removals(1)) == [Guard.MAX_REMOVALS]
+    assert broken(guards, change(2e6, 4e6)) == []
+    assert broken(replace(guards, removals_before=9), *removals(1)) == []
+
+
+def test_the_share_is_counted_from_twenty_owned_pairs():
+    guards = replace(OFF, max_removed_percent=20.0)
+    assert broken(guards, *removals(19), owned_pairs=19) == []
+    assert broken(guards, *removals(4), owned_pairs=20) == []
+    assert broken(guards, *removals(5), owned_pairs=20) == [Guard.MAX_REMOVED_SHARE]
+    assert broken(guards, *removals(5), owned_pairs=0) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        (1e6, 1e7, False),
+        (1e7, 1e6, False),
+        (1e6, 1.01e7, True),
+        (1.01e7, 1e6, True),
+        (None, 1e9, False),
+        (1e9, None, False),
+        (0.0, 1e6, True),
+        (math.nan, 1e6, True),
+    ],
+)
+def test_a_limit_may_become_ten_times_larger_or_smaller(before, after, refused):
+    guards = replace(OFF, max_change_factor=10.0)
+    assert broken(guards, change(before, after)) == [Guard.MAX_CHANGE_FACTOR] * refused
+
+
+def test_a_factor_of_ten_is_ten_in_binary_too():
+    guards = replace(OFF, max_change_factor=10.0)
+    for before, after in ((0.7, 7.0), (7.0, 0.7)):
+        assert broken(guards, change(before, after, key=SHARE)) == []
+
+
+def test_no_factor_at_all_is_allowed_by_an_infinite_one():
+    assert broken(OFF, change(0.0, 1e6), change(math.nan, 5.0, key=SHARE)) == []
+
+
+def test_a_jump_from_another_level_counts_and_the_worst_kind_of_client_is_told():
+    wide = entity(user=DEFAULT, client_id=DEFAULT)
+    live = State(
+        limits={wide: limits_of({RATE: 1e9}), entity(user=DEFAULT): limits_of({RATE: 2e6})}
+    )
+    made = Plan(cluster_id="c", changes=(change(None, 1e6),))
+    (violation,) = check(made, replace(OFF, max_change_factor=10.0), live)
+    assert violation == Violation(
+        guard=Guard.MAX_CHANGE_FACTOR,
+        message=(
+            "producer_byte_rate goes from 1000000000 to 1000000 for clients under it:"
+            " a factor of 1e+03, 10 is allowed"
+        ),
+        entity=ALICE,
+        key=RATE,
+        place="a.yaml:7",
+    )
+
+
+def test_a_change_that_holds_for_nobody_jumps_nowhere():
+    live = State(limits={entity(user=DEFAULT): limits_of({RATE: 1e6})})
+    shadowed = change(None, 1e9, subject=entity(client_id="app"))
+    assert broken(replace(OFF, max_change_factor=10.0), shadowed, live=live) == []
+
+
+def test_clients_that_lose_their_last_limit_are_refused_only_where_asked():
+    refusing = replace(OFF, newly_unlimited=NewlyUnlimited.REFUSE)
+    assert broken(OFF, change(1e6, None)) == []
+    assert broken(refusing, change(1e6, None)) == [Guard.NEWLY_UNLIMITED]
+    live = State(
+        limits={ALICE: limits_of({RATE: 1e6}), entity(user=DEFAULT): limits_of({RATE: 1e6})}
+    )
+    assert broken(refusing, change(1e6, None), live=live) == []
+    assert broken(refusing, change(1e6, 2e6)) == []
+    assert broken(refusing, change(None, 2e6)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "subject", "slip"),
+    [
+        (RATE, ALICE, 1024.0),
+        (Key.CONSUMER_BYTE_RATE, ALICE, 1024.0),
+        (SHARE, ALICE, 1.0),
+        (CONNECTIONS, entity(ip="::1"), 1.0),
+        (MUTATIONS, ALICE, 0.0),
+    ],
+)
+def test_values_that_look_like_a_slip_of_the_unit_are_refused(key, subject, slip):
+    guards = replace(OFF, allow_small_values=False)
+    assert broken(guards, change(None, slip or 0.01, key=key, subject=subject)) == []
+    if slip:
+        small = change(None, slip - 0.5, key=key, subject=subject)
+        assert broken(guards, small) == [Guard.UNIT_SLIP]
+        assert broken(OFF, small) == []
+
+
+def test_a_minimum_replaces_the_guard_against_slips_and_a_maximum_does_not():
+    guards = replace(OFF, allow_small_values=False)
+    low = Bound(entities=EVERYTHING, key=RATE, minimum=100.0)
+    high = Bound(entities=EVERYTHING, key=RATE, maximum=5e6)
+    assert broken(replace(guards, bounds=(low,)), change(None, 100.0)) == []
+    assert broken(replace(guards, bounds=(low,)), change(None, 99.0)) == [Guard.BOUNDS]
+    assert broken(replace(guards, bounds=(high,)), change(None, 100.0)) == [Guard.UNIT_SLIP]
+    assert broken(replace(guards, bounds=(high,)), change(None, 5e6)) == []
+    assert broken(replace(guards, bounds=(high,)), change(None, 5e6 + 1)) == [Guard.BOUNDS]
+
+
+def test_the_first_bound_for_entity_and_key_holds():
+    bob = EntityPattern(user=NamePattern(exact="bob"))
+    bounds = (
+        Bound(entities=bob, key=RATE, maximum=1.0),
+        Bound(entities=EVERYTHING, key=SHARE, maximum=1.0),
+        Bound(entities=EVERYTHING, key=RATE, maximum=5e6),
+        Bound(entities=EVERYTHING, key=RATE, maximum=1.0),
+    )
+    assert broken(replace(OFF, bounds=bounds), change(None, 4e6)) == []
+    assert broken(replace(OFF, bounds=bounds), change(None, 6e6)) == [Guard.BOUNDS]
+
+
+def test_bounds_say_nothing_of_removals():
+    bounds = (Bound(entities=EVERYTHING, key=RATE, minimum=1.0),)
+    assert broken(replace(OFF, bounds=bounds), change(5e6, None)) == []
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        entity(user=DEFAULT),
+        entity(user="alice", client_id=DEFAULT),
+        entity(client_id=DEFAULT),
+    ],
+)
+@pytest.mark.parametrize(("before", "after"), [(None, 1e6), (1e6, 2e6), (1e6, None)])
+def test_defaults_are_protected_against_any_change(subject, before, after):
+    guards = replace(OFF, protect_defaults=True)
+    assert broken(guards, change(before, after, subject=subject)) == [Guard.PROTECTED]
+    assert broken(OFF, change(before, after, subject=subject)) == []
+
+
+def test_a_user_with_the_name_of_the_default_is_not_protected():
+    named = entity(user="<default>")
+    assert broken(replace(OFF, protect_defaults=True), change(None, 1e6, subject=named)) == []
+
+
+def test_no_document_at_all_is_refused_while_something_is_ours():
+    guards = replace(OFF, allow_empty=False)
+    assert broken(guards, owned_pairs=1) == [Guard.EMPTY_DESIRED]
+    assert broken(guards, owned_pairs=0) == []
+    assert broken(guards, owned_pairs=1, documents=1) == []
+    assert broken(guards, owned_pairs=1, desired_pairs=1) == []
+    assert broken(OFF, owned_pairs=1) == []
+
+
+def twin() -> Twin:
+    return Twin(
+        entity=entity(ip="::1"), live=entity(ip="[::1]"), keys=("connection_creation_rate",)
+    )
+
+
+def test_nothing_is_set_while_a_twin_is_live_and_the_removal_is_printed():
+    made = Plan(cluster_id="c", twins=(twin(),))
+    (violation,) = check(made, OFF, State())
+    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="::1"))
+    assert violation.message.endswith(f"`{twin().removal}`")
+
+
+def test_all_violations_are_told_at_once_in_a_fixed_order():
+    changes = (
+        *removals(5),
+        change(1e6, 1e8, subject=entity(user="x")),
+        change(None, 5.0, subject=entity(user="y", client_id=DEFAULT)),
+        change(None, 9e9, subject=entity(client_id="c")),
+    )
+    guards = Guards(
+        max_removals=4,
+        newly_unlimited=NewlyUnlimited.REFUSE,
+        bounds=(
+            Bound(entities=EntityPattern(client_id=NamePattern(exact="c")), key=RATE, maximum=1e9),
+        ),
+    )
+    found = broken(guards, *changes, owned_pairs=20, twins=(twin(),))
+    assert found == [
+        Guard.EMPTY_DESIRED,
+        Guard.MAX_REMOVALS,
+        Guard.MAX_REMOVED_SHARE,
+        Guard.PROTECTED,
+        Guard.UNIT_SLIP,
+        Guard.BOUNDS,
+        *[Guard.NEWLY_UNLIMITED] * 5,
+        Guard.MAX_CHANGE_FACTOR,
+        Guard.TWIN_SPELLING,
+    ]
+
+
+def test_every_violation_names_what_allows_it():
+    assert set(ALLOWED_WITH) == set(Guard)
+    for guard in Guard:
+        assert Violation(guard=guard, message="m").allow_with == ALLOWED_WITH[guard]
+    assert ALLOWED_WITH[Guard.MAX_REMOVALS] == "guards.maxRemovals or --max-removals N"
+
+
+STRICT = Guards(max_removals=0, newly_unlimited=NewlyUnlimited.REFUSE)
+
+
+def test_an_override_passes_every_guard():
+    for made in (
+        change(1e6, 1.0, cause=Cause.OVERRIDE),
+        change(1e6, None, cause=Cause.OVERRIDE),
+        change(1e6, 1e9, cause=Cause.OVERRIDE, subject=entity(user=DEFAULT)),
+    ):
+        assert broken(STRICT, made) == []
+
+
+def test_the_end_of_an_override_passes_all_but_the_rules_for_declared_values():
+    back = Cause.OVERRIDE_EXPIRED
+    assert broken(STRICT, change(1e9, 1e6, cause=back, subject=entity(user=DEFAULT))) == []
+    assert broken(STRICT, change(1e9, None, cause=back)) == []
+    assert broken(STRICT, change(1e9, 5.0, cause=back)) == [Guard.UNIT_SLIP]
+    assert broken(STRICT, change(1e9, 5.0, cause=back, declared=False)) == []
+
+
+def test_we_are_warned_where_a_plan_limits_ourselves():
+    us = Principal(user="admin", client_id="kquota")
+    ours = change(None, 1e6, subject=entity(user="admin"))
+    (warning,) = own_limits(State(), [ours], us)
+    assert "producer_byte_rate limits our own principal admin" in warning
+    assert own_limits(State(), [change(None, 1e6)], us) == ()
+    live = State(limits={entity(user="admin"): limits_of({RATE: 1e6})})
+    assert own_limits(live, [change(None, 1e6)], us) == ()
+    assert own_limits(live, [change(1e6, None, subject=entity(user="admin"))], us) == ()

@@ -1,0 +1,203 @@
+"""What a plan means: directions, principals that are affected, rules that never apply, keys that go silent."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.change import Change, Plan, apply_to
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.impact import Direction, Shadow, assess, known_from, shadows
+from reconciler.quota.keys import COLUMNS, RULES, Key
+from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.state import State, limits_of
+from tests.quota.strategies import CLIENTS, USERS, states
+
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+ALICE = Principal(user="alice", client_id="app")
+
+
+def plan(live: State, *wanted: tuple[Entity, Key, float | None]) -> Plan:
+    return Plan(
+        cluster_id="c",
+        changes=tuple(
+            Change(entity=e, key=k, before=live.value(e, k), after=v, cause=Cause.SPEC)
+            for e, k, v in wanted
+        ),
+    )
+
+
+def rates(**values: float) -> State:
+    return State(
+        limits={entity(user=user): limits_of({RATE: value}) for user, value in values.items()}
+    )
+
+
+def test_directions_are_those_of_the_clients_not_of_the_pair():
+    live = State().with_values(
+        [
+            (entity(user=DEFAULT), RATE, 10.0),
+            (entity(user="same"), RATE, 10.0),
+            (entity(user="up"), RATE, 10.0),
+            (entity(user="last"), SHARE, 1.0),
+        ]
+    )
+    impact = assess(
+        plan(
+            live,
+            (entity(user="new"), RATE, 5.0),
+            (entity(user="same"), RATE, None),
+            (entity(user="up"), RATE, 20.0),
+            (entity(user="first"), SHARE, 1.0),
+            (entity(user="last"), SHARE, None),
+        ),
+        live,
+    )
+    assert [(one.direction, one.factor) for one in impact.effects] == [
+        (Direction.TIGHTENED, 0.5),
+        (Direction.UNCHANGED, 1.0),
+        (Direction.LOOSENED, 2.0),
+        (Direction.NEWLY_LIMITED, None),
+        (Direction.NEWLY_UNLIMITED, None),
+    ]
+    assert [impact.count(one) for one in Direction] == [1, 1, 1, 1, 1]
+    assert [(one.before, one.after) for one in impact.effects][:2] == [(10.0, 5.0), (10.0, 10.0)]
+
+
+def test_an_empty_plan_affects_nobody():
+    impact = assess(Plan(cluster_id="c"), rates(alice=1.0), known=[ALICE])
+    assert (impact.effects, impact.affected, impact.silent, impact.known) == ((), (), (), 1)
+
+
+@given(states(), states())
+def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
+    values = {(e, k): None for e, k, _ in live.pairs()} | {(e, k): v for e, k, v in target.pairs()}
+    made = plan(live, *((e, k, v) for (e, k), v in values.items() if live.value(e, k) != v))
+    after = apply_to(live, made.changes)
+    known = [Principal(user=u, client_id=c) for u in USERS if u for c in (*CLIENTS, None)]
+    affected = assess(made, live, known=known).affected
+    expected = {
+        (one, old.key)
+        for one in known
+        for old, new in zip(
+            resolve(live, one).effective, resolve(after, one).effective, strict=True
+        )
+        if (old.value, old.bucket) != (new.value, new.bucket)
+    }
+    assert {(one.principal, one.key) for one in affected} == expected
+    assert len(affected) == len(expected)
+
+
+def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
+    live = rates(alice=5.0)
+    made = plan(live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0))  # fmt: skip
+    pair, alone = assess(made, live, known=[ALICE, Principal(user="alice")]).affected[::-1]
+    assert (pair.principal, pair.moved, pair.before.value, pair.after.value) == (
+        ALICE,
+        True,
+        5.0,
+        5.0,
+    )
+    assert (alone.moved, alone.after.value) == (False, 6.0)
+
+
+def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
+    live, made = State(), plan(State(), (entity(user=DEFAULT), RATE, 1.0))
+    known = [Principal(user="b"), Principal(user="a", client_id=""), Principal(user="a"), Principal(user="b")]  # fmt: skip
+    impact = assess(made, live, known=known)
+    assert impact.known == 3
+    assert [one.principal for one in impact.affected] == [
+        Principal(user="a"),
+        Principal(user="a", client_id=""),
+        Principal(user="b"),
+    ]
+
+
+def test_a_state_itself_names_users_and_addresses():
+    state = State(
+        limits={
+            one: limits_of({RATE: 1.0})
+            for one in (
+                entity(user="alice", client_id="app"),
+                entity(user="alice", client_id=DEFAULT),
+                entity(user="bob"),
+                entity(user=DEFAULT),
+                entity(client_id="app"),
+                entity(ip="::1"),
+                entity(ip=DEFAULT),
+            )
+        }
+    )
+    assert known_from(state) == {
+        Principal(user="alice", client_id="app"),
+        Principal(user="alice"),
+        Principal(user="bob"),
+        Principal(ip="::1"),
+    }
+
+
+# -- shadows ------------------------------------------------------------------------------------------
+
+EVERYBODY = [
+    Principal(user=user, client_id=client)
+    for user in (*(name for name in USERS if name), "stranger")
+    for client in (*CLIENTS, "stranger")
+]
+
+
+@given(states())
+def test_a_shadowed_limit_applies_to_nobody_and_any_other_may_apply(state):
+    shadowed = {(one.entity, one.key): one.by for one in shadows(state)}
+    for subject, key, _ in state.pairs():
+        if RULES[key].on_ip or "" in subject:
+            continue
+        sources = {
+            one.source
+            for who in EVERYBODY
+            for one in resolve(state, who).effective
+            if one.key is key
+        }
+        if (subject, key) in shadowed:
+            assert subject not in sources
+            assert state.value(shadowed[subject, key], key) is not None
+        elif subject[0] is False:
+            # A client of a user that nobody named has this client-id, so the limit applies.
+            assert subject in sources
+
+
+def test_shadows_are_sorted_and_limited_to_the_keys_asked_for():
+    over, both = entity(user=DEFAULT), limits_of({RATE: 1.0, SHARE: 1.0})
+    state = State(limits={entity(client_id="b"): both, over: both, entity(client_id="a"): both})
+    assert shadows(state, [SHARE]) == (
+        Shadow(entity=entity(client_id="a"), key=SHARE, by=over),
+        Shadow(entity=entity(client_id="b"), key=SHARE, by=over),
+    )
+    assert len(shadows(state)) == 4
+    assert shadows(state, [COLUMNS[4]]) == ()
+
+
+def test_a_plan_tells_which_shadows_are_new():
+    old, new = entity(client_id="old"), entity(client_id="new")
+    live = State(
+        limits={old: limits_of({SHARE: 1.0}), entity(user=DEFAULT): limits_of({SHARE: 2.0})}
+    )
+    live = live.with_values([(new, RATE, 1.0)])
+    impact = assess(
+        plan(live, (entity(user=DEFAULT), RATE, 5.0), (entity(user="x"), SHARE, 1.0)), live
+    )
+    assert [one.entity for one in impact.new_shadows] == [new]
+    assert {one.entity for one in impact.shadows} == {old, new}
+
+
+# -- silence ------------------------------------------------------------------------------------------
+
+
+@given(st.booleans(), st.booleans())
+def test_a_key_goes_silent_when_its_last_quota_goes(another_there, another_set):
+    live = rates(alice=1.0)
+    if another_there:
+        live = live.with_values([(entity(client_id="c"), RATE, 1.0)])
+    wanted = [(entity(user="alice"), RATE, None)]
+    if another_set:
+        wanted.append((entity(user="bob"), RATE, 1.0))
+    impact = assess(plan(live, *wanted), live)
+    assert impact.silent == (() if another_there or another_set else (RATE,))

@@ -1,0 +1,86 @@
+"""Patterns: which entities a grant, a scope or an ignore rule means, and which it does not by accident."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.patterns import (
+    EVERYTHING,
+    FORMS,
+    USER_FORMS,
+    EntityPattern,
+    Form,
+    NamePattern,
+    form,
+)
+from tests.quota.strategies import ENTITIES, entities
+
+A = NamePattern(prefix="a")
+ALICE = NamePattern(exact="alice")
+
+
+def covered(pattern: EntityPattern) -> set[Form]:
+    return {form(one) for one in ENTITIES if pattern.matches(one)}
+
+
+def test_every_form_is_the_form_of_some_entity():
+    assert {form(one) for one in ENTITIES} == set(Form) == set(FORMS.values())
+
+
+def test_a_name_pattern_is_exact_or_a_prefix():
+    assert ALICE.matches("alice")
+    assert not ALICE.matches("alice2")
+    assert A.matches("alice")
+    assert A.matches("a")
+    assert not A.matches("bob")
+    assert NamePattern(prefix="").matches("")
+    assert NamePattern(exact="").matches("")
+    assert not NamePattern(exact="").matches("a")
+
+
+@pytest.mark.parametrize("names", [{}, {"exact": "a", "prefix": "a"}])
+def test_a_name_pattern_is_exactly_one_of_the_two(names):
+    with pytest.raises(QuotaValueError, match="exactly one"):
+        NamePattern(**names)
+
+
+def test_an_entity_pattern_says_something():
+    with pytest.raises(QuotaValueError, match="needs forms, a user, a clientId or an ip"):
+        EntityPattern()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "forms"),
+    [
+        (EntityPattern(user=A), USER_FORMS),
+        (EntityPattern(client_id=A), {Form.CLIENT_ID}),
+        (EntityPattern(user=A, client_id=A), {Form.USER_CLIENT_ID}),
+        (EntityPattern(ip=NamePattern(prefix="10.")), {Form.IP}),
+        (EntityPattern(user=A, ip=NamePattern(prefix="10.")), {*USER_FORMS, Form.IP}),
+        (EntityPattern(forms=frozenset({Form.DEFAULT_USER})), {Form.DEFAULT_USER}),
+        (EVERYTHING, set(Form)),
+    ],
+)
+def test_a_pattern_covers_what_its_names_say_and_defaults_only_if_listed(pattern, forms):
+    assert covered(pattern) == pattern.covered_forms == forms
+
+
+def test_a_user_pattern_never_reaches_other_users():
+    pattern = EntityPattern(user=ALICE)
+    assert pattern.matches(entity(user="alice"))
+    assert pattern.matches(entity(user="alice", client_id="x"))
+    assert pattern.matches(entity(user="alice", client_id=DEFAULT))
+    assert not pattern.matches(entity(user="bob"))
+    assert not pattern.matches(entity(user=DEFAULT))
+    assert not pattern.matches(entity(user=DEFAULT, client_id="x"))
+    assert not pattern.matches(entity(client_id="alice"))
+    assert not pattern.matches(entity(ip="alice"))
+
+
+@given(entities, st.sampled_from(["user", "client_id", "ip"]))
+def test_a_listed_form_still_has_to_fit_the_names(subject, slot):
+    pattern = EntityPattern(forms=frozenset(Form), **{slot: NamePattern(exact="<default>")})
+    name = subject[("user", "client_id", "ip").index(slot)]
+    assert pattern.matches(subject) == (not isinstance(name, str) or name == "<default>")

@@ -1,0 +1,103 @@
+"""Grants: what a namespace may declare, and what counts of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.desired import Declaration
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.guards import Bound
+from reconciler.quota.keys import Key
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.state import limits_of
+from reconciler.quota.tenancy import Permission, Tenant, judge
+
+RATE = Key.PRODUCER_BYTE_RATE
+PAY = EntityPattern(user=NamePattern(prefix="pay-"))
+TENANT = Tenant(namespaces=frozenset({"payments"}), entities=(PAY,), priority=5)
+
+
+def document(subject=entity(user="pay-app"), *, name="payments/one", rate=1e6, **more):  # noqa: B008 - a constant
+    return Declaration(document=name, entity=subject, limits=limits_of({RATE: rate}), **more)
+
+
+def test_without_tenants_everything_is_granted_as_it_is():
+    one = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
+    verdict = judge(one, [])
+    assert (verdict.granted, verdict.declaration, verdict.messages) == (True, one, ())
+
+
+def test_a_covered_declaration_is_granted_with_the_priority_of_its_grant():
+    verdict = judge(document(), [TENANT])
+    assert (verdict.granted, verdict.messages, verdict.priority) == (True, (), 5)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        document(name="other/one"),
+        document(name="payments-2/one"),
+        document(entity(user="app")),
+        document(entity(client_id="pay-app")),
+        document(entity(user=DEFAULT)),
+        document(entity(ip="10.0.0.1")),
+    ],
+)
+def test_what_no_grant_covers_is_refused_without_naming_anybody_else(one):
+    other = Tenant(namespaces=frozenset({"secret"}), entities=(EVERYTHING,))
+    verdict = judge(one, [TENANT, other])
+    assert not verdict.granted
+    assert verdict.declaration == one
+    (message,) = verdict.messages
+    assert "has no grant" in message
+    assert "secret" not in message
+
+
+def test_default_forms_need_a_grant_of_their_own():
+    wide = replace(TENANT, entities=(PAY, EntityPattern(forms=frozenset({Form.DEFAULT_USER}))))
+    assert judge(document(entity(user=DEFAULT)), [wide]).granted
+
+
+def test_values_stay_within_the_granted_bounds():
+    bound = Bound(entities=PAY, key=RATE, minimum=100.0, maximum=200.0)
+    bounded = replace(TENANT, bounds=(bound, replace(bound, key=Key.REQUEST_PERCENTAGE)))
+    assert [judge(document(rate=rate), [bounded]).granted for rate in (99.0, 100.0, 200.0, 201.0)] == [False, True, True, False]  # fmt: skip
+    (low,) = judge(document(rate=99.0), [bounded]).messages
+    (high,) = judge(document(rate=201.0), [bounded]).messages
+    assert low == "producer_byte_rate 99 is below the granted minimum 100"
+    assert high == "producer_byte_rate 201 is above the granted maximum 200"
+    elsewhere = replace(bound, entities=EntityPattern(user=NamePattern(exact="pay-other")))
+    assert judge(document(rate=1.0), [replace(TENANT, bounds=(elsewhere,))]).granted
+    open_ended = replace(bound, minimum=None, maximum=None)
+    assert judge(document(rate=1.0), [replace(TENANT, bounds=(open_ended,))]).granted
+
+
+def test_the_grant_with_the_smallest_priority_decides():
+    strict = replace(TENANT, priority=1, bounds=(Bound(entities=PAY, key=RATE, maximum=1.0),))
+    assert not judge(document(), [TENANT, strict]).granted
+    assert judge(document(), [TENANT, replace(strict, priority=9)]).granted
+
+
+def test_delete_and_suspend_count_only_where_they_are_granted():
+    one = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
+    plain = judge(one, [TENANT])
+    assert plain.granted
+    assert (plain.declaration.deletion_policy, plain.declaration.suspended) == (
+        DeletionPolicy.RETAIN,
+        False,
+    )
+    assert plain.messages == (
+        "deletionPolicy Delete is not granted and acts as Retain",
+        "suspend is not granted and is ignored",
+    )
+    free = replace(TENANT, allow=frozenset(Permission))
+    assert judge(one, [free]).declaration == one
+    assert judge(one, [free]).messages == ()
+
+
+def test_an_unset_deletion_policy_does_not_become_delete_under_sync_without_a_grant():
+    assert judge(document(), [TENANT]).declaration.deletion_policy is DeletionPolicy.RETAIN
+    free = replace(TENANT, allow=frozenset({Permission.DELETE}))
+    assert judge(document(), [free]).declaration.deletion_policy is None
+    assert judge(document(), [TENANT]).messages == ()
