@@ -40,13 +40,17 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m reconciler.manifest.schema --check
+	$(BIN)/python -m reconciler.cli.command_docs --check
+	$(BIN)/python -m tests.file_map
 
 fmt: env  ## write what the formatter and the safe fixes would
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-generate: env  ## file schemas and the manifest reference from crds/
+generate: env  ## file schemas, manifest reference, command reference, file map
 	$(BIN)/python -m reconciler.manifest.schema --write
+	$(BIN)/python -m reconciler.cli.command_docs --write
+	$(BIN)/python -m tests.file_map --write
 
 coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
 	$(BIN)/python -m coverage erase

@@ -1,9 +1,8 @@
 """A cluster as one thing that answers: chooses a broker, reconnects, retries until the deadline, begins anew.
 
 Deadlines come first: a call has one deadline and any number of tries inside it (KIP-533, KIP-580). Final at
-once are a refused login, a certificate fault, a missing right, a version that does not exist, a broken
-protocol. A refused login stays final for the client's whole life: a wrong password is not hammered into a
-lock-out.
+once are a refused login, a certificate fault, a missing right, an unknown version, a broken protocol. A refused
+login stays final for the client's whole life: a wrong password is not hammered into a lock-out.
 """
 
 import asyncio
