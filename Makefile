@@ -31,7 +31,7 @@ unit: env  ## what needs neither network nor Java
 
 integration: env  ## real Kafka brokers, real tools
 	@mkdir -p build
-	$(BIN)/python -m pytest -q -m integration --junitxml=build/integration.xml
+	$(BIN)/python -m pytest -q -p no:randomly -m integration --durations=15 --junitxml=build/integration.xml
 
 check: env  ## format, lint, types, floors, generated files
 	$(BIN)/ruff format --check .
