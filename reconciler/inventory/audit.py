@@ -15,6 +15,8 @@ from reconciler.inventory.durable import append
 ENTRY_VERSION: Final = 1
 """Version of the line format, in every line as ``v``."""
 
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
 
 class FileAuditLog:
     """An audit log in one file. Implements ``ports.AuditLog``.
@@ -36,10 +38,7 @@ class FileAuditLog:
         """
         if not entries:
             return
-        lines = [
-            json.dumps({"v": ENTRY_VERSION, **entry}, separators=(",", ":"), allow_nan=False)
-            for entry in entries
-        ]
+        lines = [_ENCODE({"v": ENTRY_VERSION, **entry}) for entry in entries]
         text = "\n".join(lines) + "\n"
         append(self._path, (("\n" if self._is_cut_off() else "") + text).encode("ascii"))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from reconciler.quota.change import Change
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.report import Outcome, PairOutcome
 from reconciler.render.documents import entity_json, value_json
@@ -11,31 +12,34 @@ from reconciler.render.units import instant
 
 def entries(outcome: Outcome) -> tuple[Mapping[str, object], ...]:
     """Every change that was sent or held; what was never sent did not happen."""
-    head = {
-        "time": instant(outcome.ended_at),
-        "who": outcome.origin.who,
-        "commit": outcome.origin.commit,
-        "clusterId": outcome.cluster_id,
-        "digest": outcome.digest,
-    }
-    return tuple({**head, **_entry(pair)} for pair in outcome.pairs if pair.result is not None)
+    time, origin = instant(outcome.ended_at), outcome.origin
+    return tuple(
+        {
+            "time": time,
+            "who": origin.who,
+            "commit": origin.commit,
+            "clusterId": outcome.cluster_id,
+            "digest": outcome.digest,
+            "entity": entity_json(pair.change.entity),
+            "key": pair.change.key.value,
+            "before": value_json(pair.change.before),
+            "after": value_json(pair.change.after),
+            "cause": pair.change.cause.value,
+            "document": _document(pair.change),
+            "outcome": pair.word,
+            "seen": pair.seen.value,
+            "found": value_json(pair.found),
+            "words": _words(pair),
+        }
+        for pair in outcome.pairs
+        if pair.result is not None
+    )
 
 
-def _entry(pair: PairOutcome) -> Mapping[str, object]:
-    change = pair.change
-    owner = change.claim.document if change.claim is not None else ""
-    return {
-        "entity": entity_json(change.entity),
-        "key": str(change.key),
-        "before": value_json(change.before),
-        "after": value_json(change.after),
-        "cause": str(change.cause),
-        "document": owner or (change.owner.document if change.owner is not None else ""),
-        "outcome": pair.word,
-        "seen": pair.seen.value,
-        "found": value_json(pair.found),
-        "words": _words(pair),
-    }
+def _document(change: Change) -> str:
+    if change.claim is not None:
+        return change.claim.document
+    return change.owner.document if change.owner is not None else ""
 
 
 def _words(pair: PairOutcome) -> str:

@@ -69,12 +69,12 @@ class Section:
     rows: tuple[Row, ...]
 
 
-def change_rows(preview: Preview) -> tuple[Row, ...]:
-    """The changes, in plan order."""
+def change_rows(preview: Preview, *, most: int | None = None) -> tuple[Row, ...]:
+    """The changes, in plan order; at most so many, where only the first are shown."""
     effects = preview.impact.effects if preview.impact is not None else ()
     return tuple(
         _change(change, effects[at] if effects else None)
-        for at, change in enumerate(preview.plan.changes)
+        for at, change in enumerate(preview.plan.changes[:most])
     )
 
 

@@ -20,6 +20,9 @@ from reconciler.render.units import PER_BROKER, count
 SHOWN_UNMANAGED: Final = 10
 """Unmanaged pairs are others' business; more than this many are counted, not listed."""
 
+SHOWN_CHANGES: Final = 1_000
+"""Nobody reads more lines; the counts above and the JSON are whole."""
+
 PLAIN: Final = Style()
 
 
@@ -32,9 +35,13 @@ def plan_text(preview: Preview, *, style: Style = PLAIN, verbose: bool = False) 
         verbose: Whether long lists of what is only reported are shown whole.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
-    rows = change_rows(preview)
+    rows = change_rows(preview, most=None if verbose else SHOWN_CHANGES)
     if rows:
-        lines += ["", *_rows(rows, style), "", style.paint(PER_BROKER, "dim")]
+        lines += ["", *_rows(rows, style)]
+        if len(rows) < len(preview.plan.changes):
+            more = len(preview.plan.changes) - len(rows)
+            lines.append(f"  and {more:,} more (--verbose shows all)")
+        lines += ["", style.paint(PER_BROKER, "dim")]
     lines += _paragraph(impact_lines(preview))
     for section in finding_sections(preview):
         shown = section.rows
