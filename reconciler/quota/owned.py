@@ -239,6 +239,7 @@ class _Draft:
 
     def __init__(self, owned: Owned) -> None:
         self._origin = owned
+        self._known = owned.known
         self._records = dict(owned.records)
         self._intents = dict(owned.intents)
         self._drift = dict(owned.drift_since)
@@ -246,6 +247,7 @@ class _Draft:
         self._overrides = dict(owned.overrides)
 
     def take(self, change: RecordChange) -> None:
+        self._known = True
         match change:
             case Intend(entity=entity, key=key, intent=intent):
                 self._intents[entity, key] = intent
@@ -266,8 +268,8 @@ class _Draft:
                 self._orphaned.add((entity, key))
             case OverrideSet(override=override):
                 self._overrides[override.entity, override.key] = override
-            case OverrideEnded(entity=entity, key=key):
-                _ = self._overrides.pop((entity, key), None)
+            case _:
+                _ = self._overrides.pop((change.entity, change.key), None)
 
     def _forget(self, pair: Pair) -> None:
         _ = self._intents.pop(pair, None)
@@ -289,4 +291,5 @@ class _Draft:
             drift_since=self._drift,
             orphaned=frozenset(self._orphaned),
             overrides=self._overrides,
+            known=self._known,
         )

@@ -125,7 +125,12 @@ def test_changed_records_are_known_and_the_old_ones_untouched():
     nothing = replace(EMPTY, known=False)
     assert after(recorded(), owned=nothing).known
     assert nothing.records == {}
-    assert after(owned=nothing).cluster_id == "c"
+    assert after(owned=nothing) == nothing
+
+
+def test_without_records_and_without_a_change_removals_stay_unknown():
+    assert not after(owned=replace(EMPTY, known=False)).known
+    assert after(owned=EMPTY).known
 
 
 @given(inventories(), pairs, whole_numbers, owners)
