@@ -1,13 +1,15 @@
 """The static rules of QuotaCluster and QuotaProject that a JSON Schema cannot say, in CEL and in Python as in ``rules``."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
 from reconciler.manifest import quantity
-from reconciler.manifest.rules import At, Json, StaticRule, exactly_one
+from reconciler.manifest.rules import At, Broken, Json, StaticRule, exactly_one
 from reconciler.manifest.schema_names import CLUSTER, PROJECT
 from reconciler.quota.keys import RULES
+from reconciler.quota.patterns import FORMS, Form
 
 _TIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
@@ -71,6 +73,27 @@ def _pattern_ip(pattern: Json) -> str | None:
     return "ip stands alone, because no entity has an ip beside a user or a clientId"
 
 
+def _grant_open(slot: str, forms: tuple[Form, ...]) -> Broken:
+    """A grant says of every name that its forms hold whose it may be: a forgotten pattern would grant them all."""
+
+    def broken(pattern: Json) -> str | None:
+        listed = [one for one in pattern.get("forms", ()) if one in forms]
+        if not listed or slot in pattern:
+            return None
+        return (
+            f"form {listed[0]} has a named {slot}, and no pattern says which ones are granted;"
+            f' write {slot}: {{prefix: ""}} if any is meant'
+        )
+
+    return broken
+
+
+_NAMED: Final[Mapping[str, tuple[Form, ...]]] = {
+    slot: tuple(form for kinds, form in FORMS.items() if kinds[column] == "named")
+    for column, slot in enumerate(("user", "clientId", "ip"))
+}
+"""The forms with a name in a slot."""
+
 _PATTERNS: Final = (
     ("scope", "*"),
     ("ignore", "*"),
@@ -104,6 +127,10 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
              "exactly one of exact and prefix is needed", exactly_one("exact", "prefix"))
           for slot in ("user", "clientId", "ip")),
     )),
+    *(At(CLUSTER, ("tenants", "*", "entities", "*")).rule(f"tenants-{slot}-granted",
+         f"has(self.{slot}) || !has(self.forms) || !self.forms.exists(f, f in [{', '.join(map(repr, map(str, forms)))}])",
+         f"a form with a named {slot} needs a {slot} pattern", _grant_open(slot, forms))
+      for slot, forms in _NAMED.items()),
     *(At(kind, (*at, rule.field)).rule(f"{at[0]}-bound-{rule.field}",
          "!has(self.min) || !has(self.max) || " + (
              "quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0"

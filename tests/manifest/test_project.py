@@ -201,6 +201,7 @@ WRONG = {
     "an item twice": (PROD + "  tenants: [{namespaces: [a, a], entities: []}]\n", 6, 26, "holds an item twice"),
     "a pattern with both": (PROD + "  scope: [{user: {exact: a, prefix: b}}]\n", 6, 18, "only one of exact and prefix"),
     "an empty pattern": (PROD + "  scope: [{}]\n", 6, 11, "at least one of forms"),
+    "a grant of every client-id": (PROD + "  tenants:\n    - namespaces: [a]\n      entities:\n        - forms: [clientId]\n", 9, 11, "no pattern says which ones are granted"),
     "bounds the wrong way": (PROD + "  guards: {bounds: [{limits: {producerByteRate: {min: 2Mi, max: 1Mi}}}]}\n", 6, 49, "min 2Mi is above max 1Mi"),
     "an unlisted cluster": (PROD + "---\n" + V + "kind: QuotaProject\nspec:\n  clusters: [{name: prd}]\n", 10, 21, "did you mean prod?"),
     "a cluster listed twice": (PROD + "---\n" + V + "kind: QuotaProject\nspec:\n  clusters: [{name: prod}, {name: prod}]\n", 10, 35, "listed twice"),

@@ -64,6 +64,10 @@ def bounds(**pair: Any) -> dict[str, Any]:
     return cluster(guards={"bounds": [{"limits": {"producerByteRate": pair}}]})
 
 
+def grant(**pattern: Any) -> dict[str, Any]:
+    return cluster(tenants=[{"namespaces": ["a"], "entities": [pattern]}])
+
+
 BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("limits-carrier", limits(connectionCreationRate=5), "for an ip"),
     ("limits-carrier", quota(entity={"ip": {"default": True}}), "not producerByteRate"),
@@ -107,6 +111,12 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("scope-pattern", cluster(scope=[{}]), "at least one of"),
     ("ignore-pattern", cluster(ignore=[{"reason": "r"}]), "at least one of"),
     ("tenants-pattern", cluster(tenants=[{"namespaces": ["a"], "entities": [{}]}]), "at least one of"),
+    ("tenants-user-granted", grant(forms=["user"]), "form user has a named user"),
+    ("tenants-user-granted", grant(forms=["defaultUser", "user+clientId"], clientId={"prefix": ""}), "form user+clientId has a named user"),
+    ("tenants-clientId-granted", grant(forms=["user", "user+clientId"], user={"prefix": "a"}), 'write clientId: {prefix: ""}'),
+    ("tenants-clientId-granted", grant(forms=["clientId"], user={"prefix": "a"}), "form clientId has a named clientId"),
+    ("tenants-clientId-granted", grant(forms=["defaultUser+clientId"]), "which ones are granted"),
+    ("tenants-ip-granted", grant(forms=["defaultIp", "ip"]), "form ip has a named ip"),
     ("scope-ip-alone", cluster(scope=[{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]), "stands alone"),
     ("scope-user-match", cluster(scope=[{"user": {}}]), "needs exact or prefix"),
     ("scope-user-match", cluster(scope=[{"user": {"exact": "a", "prefix": "b"}}]), "only one of"),
@@ -145,6 +155,9 @@ ACCEPTED = (
     limits(producerByteRate="10Mi", consumerByteRate="1500", requestPercentage=0.001, controllerMutationRate=1),
     cluster(policy="Sync", expectedClusterId="x", confirmSync="x", exclusive=True, scope=[{"forms": ["user"]}]),
     cluster(guards={"bounds": [{"limits": {"producerByteRate": {"min": "1Ki", "max": 1024}}}]}),
+    grant(user={"prefix": ""}), grant(forms=["defaultUser", "defaultIp", "user+defaultClientId"], user={"exact": "a"}),
+    grant(forms=["user", "user+clientId", "clientId"], user={"prefix": ""}, clientId={"prefix": ""}), grant(forms=["ip"], ip={"prefix": ""}),
+    cluster(scope=[{"forms": ["user", "ip"]}], ignore=[{"forms": ["clientId"], "reason": "r"}]),
 )  # fmt: skip
 
 
