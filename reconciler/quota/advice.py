@@ -11,8 +11,13 @@ from reconciler.quota.impact import shadows
 from reconciler.quota.keys import Key
 from reconciler.quota.state import NO_LIMITS, Limits, State
 
-# RFC 2253 text of a distinguished name has no blank after the comma, and brokers compare names byte by byte.
-_DN_WITH_BLANKS: Final = re.compile(r"[A-Za-z][A-Za-z0-9.]*=.*,\s+[A-Za-z][A-Za-z0-9.]*=")
+# RFC 2253 text of a distinguished name has no blank after a comma nor around an equals sign, and brokers compare names
+# byte by byte. An attribute is a word or an OID (`2.5.4.3`, `OID.2.5.4.3`); an escaped comma is part of a value.
+_ATTRIBUTE: Final = r"(?:[A-Za-z][A-Za-z0-9-]*|(?:[Oo][Ii][Dd]\.)?[0-9]+(?:\.[0-9]+)+)"
+_DN_WITH_BLANKS: Final = re.compile(
+    rf"(?:{_ATTRIBUTE}=[^\s].*(?<!\\),)?(?:{_ATTRIBUTE}(?:\s+=|=\s)|(?<=,)\s+{_ATTRIBUTE}\s*=)",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,7 @@ def _names(claim: Declaration) -> Iterable[Warning]:
     if isinstance(user, str) and _DN_WITH_BLANKS.match(user):
         yield Warning(
             claim=claim,
-            message=f"user {user!r}: principals of certificates have no blank after a comma unless a mapping rule adds it",
+            message=f"user {user!r}: principals of certificates have no blank after a comma or around `=` unless a mapping rule adds it",
         )
     for kind, name in (("user", user), ("client-id", client_id)):
         if isinstance(name, str) and name.endswith("*"):
