@@ -135,7 +135,7 @@ def check(plan: Plan, guards: Guards, live: State) -> tuple[Violation, ...]:
         *_empty(plan, guards),
         *_removals(planned, plan.owned_pairs, guards),
         *_defaults(planned, guards),
-        *_values((one for one in written if one.claim is not None), guards),
+        *_values(written, guards),
         *_effects(planned, guards, live, apply_to(live, plan.changes)),
         *_twins(plan.twins),
     )
@@ -192,10 +192,10 @@ def _defaults(changes: Iterable[Change], guards: Guards) -> list[Violation]:
 
 
 def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:
-    """Values outside their bounds, and values that look like a slip of the unit where no minimum speaks."""
+    """Declared values outside their bounds, or like a slip of the unit where no minimum speaks."""
     found: list[Violation] = []
     for change in changes:
-        if change.after is None:
+        if change.claim is None or change.after is None:
             continue
         rule, value = RULES[change.key], change.after
         bound = _bound(change, guards.bounds)

@@ -218,8 +218,8 @@ class _Comparison:
             case Action.REPORT:
                 gone = cause in {Cause.PRUNE, Cause.GONE} and not self.rules.complete
                 self._report(view, cause, action, NOTE_INCOMPLETE if gone else note)
-            case Action.NOTHING:
-                pass
+            case _:
+                """Nothing, and no word of it."""
 
     def _action(self, view: View, cause: Cause) -> Action:
         """What the rules permit; unmanaged pairs outside the scope are nobody's business."""

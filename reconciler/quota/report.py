@@ -14,7 +14,7 @@ from reconciler.quota.change import Change, Plan
 from reconciler.quota.entity import Entity
 from reconciler.quota.guards import Violation
 from reconciler.quota.impact import Impact
-from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.outcome import Applied, Held, Rejected, Result
 from reconciler.quota.policy import DriftMode, Policy
 
 
@@ -148,7 +148,7 @@ class PairOutcome:
                 return "REJECTED"
             case Held():
                 return "HELD"
-            case Unknown():
+            case _:
                 return "UNKNOWN"
 
     @property

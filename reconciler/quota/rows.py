@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.entity import Entity, level, parts
-from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.outcome import Applied, Held, Rejected, Result
 
 PartsRow = tuple[tuple[str, str | None], ...]
 
@@ -72,7 +72,7 @@ def _said(result: Result) -> tuple[str, int | None, str]:
             return "REJECTED", result.code, f"{result.name}: {result.message}"
         case Held():
             return "HELD", None, "waits for " + ", ".join(map(_text, result.waits_for))
-        case Unknown():
+        case _:
             return "UNKNOWN", None, result.why
 
 

@@ -46,6 +46,29 @@ def test_a_removal_relies_on_every_wider_live_limit_that_can_match_one_of_its_cl
         assert {(one.entity, one.key) for one in basis.relied_on} == expected
 
 
+@given(STATES)
+def test_many_removals_rely_on_what_each_of_them_relies_on(live):
+    pairs = list(live.pairs())
+    together = basis_of(
+        [change(e, v, None, k) for e, k, v in pairs[::2]], owned=Owned(cluster_id="x"), live=live
+    )
+    alone = [
+        basis_of([change(e, v, None, k)], owned=Owned(cluster_id="x"), live=live)
+        for e, k, v in pairs[::2]
+    ]
+    own = {(e, k) for e, k, _ in pairs[::2]}
+    relied = {(one.entity, one.key) for basis in alone for one in basis.relied_on}
+    assert {(one.entity, one.key) for one in together.relied_on} == relied - own
+
+
+def test_removals_of_one_kind_rely_on_the_same_client_ids():
+    row = (1.0, None, None, None, None)
+    users, client = [entity(user="a"), entity(user="b")], entity(client_id="app")
+    live = State(limits=dict.fromkeys([*users, client], row))
+    basis = basis_of([change(e, 1.0, None) for e in users], owned=Owned(cluster_id="x"), live=live)
+    assert [one.entity for one in basis.relied_on] == [client]
+
+
 def test_a_set_relies_on_nothing_but_its_own_pair():
     live = State(limits={entity(user=DEFAULT): (1.0, None, None, None, None)})
     basis = basis_of([change(entity(user="a"), None, 2.0)], owned=Owned(cluster_id="x"), live=live)
