@@ -107,12 +107,17 @@ def override_changes(
 
 
 def _begun(one: OverrideOrder, seen: Observation, desired: Desired) -> OverrideSet:
-    if one.value is not None and not (math.isfinite(one.value) and one.value > 0):
+    if one.value is not None and not _can_be_written(one.value):
         raise UsageError(
             f"{one.key} of {entity_text(one.entity)} cannot be set to {one.value!r}",
             hint="Kafka enforces finite numbers greater than 0; remove the limit or give another value",
         )
     live = seen.live.value(one.entity, one.key)
+    if live is not None and not _can_be_written(live):
+        raise UsageError(
+            f"{one.key} of {entity_text(one.entity)} is {live!r} now, which could not be written back",
+            hint="remove it or set a legal value first",
+        )
     earlier = seen.owned.overrides.get((one.entity, one.key))
     # An override of an override still replaces what stood there before the first one.
     chained = earlier is not None and same_value(one.key, earlier.value, live)
@@ -129,3 +134,8 @@ def _begun(one: OverrideOrder, seen: Observation, desired: Desired) -> OverrideS
             ends_with_document=one.ends_with_document,
         )
     )
+
+
+def _can_be_written(value: float) -> bool:
+    """Whether Kafka enforces the value; brokers up to 3.4 stored others, and NaN is stored to this day."""
+    return math.isfinite(value) and value > 0

@@ -13,7 +13,7 @@ from reconciler.errors import ConnectError
 from reconciler.ports import Cluster, Node, Progress, Visibility
 from reconciler.quota.entity import Entity, is_legal
 from reconciler.quota.filters import Filter
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.outcome import Alteration, Applied, Rejected, Result, Unknown
 from reconciler.quota.state import State
 from tests.fakes.clock import FakeClock
@@ -222,6 +222,8 @@ def _broker_rule(one: Alteration) -> tuple[int, str, str] | None:
     if not is_legal(one.entity) or "" in one.entity:
         return 42, "INVALID_REQUEST", "Invalid client quota entity"
     for name, value in one.operations:
+        if value is not None and RULES[Key(name)].on_ip != (one.entity[2] is not False):
+            return 42, "INVALID_REQUEST", f"Invalid configuration key {name}"
         if value is not None and not (value > 0 and math.isfinite(value)):
             return 42, "INVALID_REQUEST", f"Quota {name} must be greater than 0"
     return None

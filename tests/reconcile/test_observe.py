@@ -81,6 +81,12 @@ def test_a_value_that_kafka_does_not_enforce_is_no_override(value):
         world.plan(DESIRED, overrides=(order(value, world=world),))
 
 
+def test_a_live_value_that_could_not_be_written_back_is_not_overridden():
+    world = World({BOB: {RATE: math.nan}})
+    with pytest.raises(UsageError, match="could not be written back"):
+        world.plan(DESIRED, overrides=(order(5.0, subject=BOB, world=world),))
+
+
 def test_a_plan_with_an_override_writes_nothing_down():
     world = World()
     world.plan(DESIRED, overrides=(order(500.0, world=world),))
