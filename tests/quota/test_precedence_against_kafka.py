@@ -1,0 +1,93 @@
+"""Our resolution against Kafka's own quota manager: every subset of the eight levels, every kind of caller, buckets too."""
+
+import itertools
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from reconciler.quota.entity import DEFAULT, Entity, entity, parts
+from reconciler.quota.keys import Key
+from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.state import State, limits_of
+from tests.servers import raw_quotas
+from tests.servers.oracle.precedence import Caller, PrecedenceOracle, Verdict
+
+pytestmark = pytest.mark.integration
+
+RATE = Key.PRODUCER_BYTE_RATE
+NAMES = ("alice", "<default>", "CN=zoë,O=b c", "a%3Cb*")
+
+
+def eight(user: str, client_id: str) -> list[Entity]:
+    """The eight levels for one user and client-id."""
+    users, clients = (user, DEFAULT, False), (client_id, DEFAULT, False)
+    return [
+        entity(user=u, client_id=c)
+        for u, c in itertools.product(users, clients)
+        if (u, c) != (False, False)
+    ]
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
+def oracle(request: pytest.FixtureRequest) -> Iterator[PrecedenceOracle]:
+    with PrecedenceOracle(version=request.param) as running:
+        yield running
+
+
+def asked(limits: dict[Entity, float]) -> dict[raw_quotas.Entity, float]:
+    return {tuple(sorted(parts(one))): value for one, value in limits.items()}  # type: ignore[misc]
+
+
+def encoded(name: str) -> str:
+    """Kafka's Sanitizer: URL encoding, and ``*`` and blanks spelled out."""
+    return quote(name, safe="-._")
+
+
+def ours(limits: dict[Entity, float], caller: Caller) -> Verdict:
+    state = State(limits={one: limits_of({RATE: value}) for one, value in limits.items()})
+    principal = Principal(user=caller.user, client_id=caller.client_id)
+    (found,) = (one for one in resolve(state, principal).effective if one.key is RATE)
+    if found.value is None:
+        return Verdict(limit=None, tags={})
+    user, client_id = found.bucket
+    return Verdict(limit=found.value, tags={"user": encoded(user), "client-id": client_id})
+
+
+def agree(oracle: PrecedenceOracle, cases: list[tuple[dict[Entity, float], list[Caller]]]) -> int:
+    """How many verdicts were compared, all of them equal; an unlimited caller's bucket limits nobody."""
+    answers = oracle.resolve((asked(limits), callers) for limits, callers in cases)
+    compared = 0
+    for (limits, callers), verdicts in zip(cases, answers, strict=True):
+        for caller, kafka in zip(callers, verdicts, strict=True):
+            theirs = kafka if kafka.limit is not None else Verdict(limit=None, tags={})
+            assert ours(limits, caller) == theirs, (limits, caller)
+            compared += 1
+    return compared
+
+
+@pytest.mark.parametrize("user", NAMES)
+def test_every_subset_of_the_levels_gives_every_caller_kafkas_limit_and_bucket(oracle, user):
+    levels = eight(user, "app")
+    callers = [
+        Caller(user=name, client_id=client)
+        for name in (user, "a stranger", "<default>")
+        for client in ("app", "other", "<default>", "")
+    ]
+    cases = [
+        ({one: n + 1.0 for n, one in enumerate(levels) if mask >> n & 1}, callers)
+        for mask in range(256)
+    ]
+    assert agree(oracle, cases) == 256 * len(callers)
+
+
+def test_named_levels_of_several_users_do_not_mix(oracle):
+    everything = [*eight("alice", "app"), *eight("<default>", "<default>"), *eight("bob", "x")]
+    limits = {one: n + 1.0 for n, one in enumerate(dict.fromkeys(everything))}
+    callers = [
+        Caller(user=user, client_id=client)
+        for user in ("alice", "<default>", "bob", "stranger")
+        for client in ("app", "<default>", "x", "stranger", "")
+    ]
+    without_one = [({o: v for o, v in limits.items() if o != left}, callers) for left in limits]
+    assert agree(oracle, [(limits, callers), *without_one]) == len(callers) * (len(limits) + 1)
