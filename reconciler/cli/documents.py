@@ -207,6 +207,11 @@ def _project_at(target: Target, tree: "Tree") -> Project:
         raise UsageError("--since needs a project file: it is read at the revision, too")
     path = target.where.project or Path(FILE_NAME)
     name = name_in(tree, path)
+    if name not in tree.entries:
+        raise GitError(
+            f"there is no {name} at {tree.commit[:12]}, so nothing tells what was declared then",
+            hint="name a later revision, or leave --since away: an inventory knows better anyway",
+        )
     return parse(
         tree.read([name])[name].decode("utf-8", "replace"), f"{name} at {tree.commit[:12]}"
     )

@@ -1,6 +1,7 @@
 """``kquota plan``: what would change, and why. Writes nothing, neither to the cluster nor to the records."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -78,14 +79,16 @@ def plan(
         return code_of(prepared.preview, detailed=detailed_exitcode)
 
     code = for_each(console, chosen, work)
-    show_config_changes(console, where)
-    show_plans(console, made, output, verbose=verbose)
+    told = show_config_changes(console, where)
+    # On a terminal the lines above are enough; a comment or a saved plan is all that its readers get.
+    full = [(one, replace(shown, warnings=(*shown.warnings, *told))) for one, shown in made]
+    show_plans(console, made if output == "text" else full, output, verbose=verbose)
     if out is not None and made:
         from reconciler.cli.files import write_text
         from reconciler.render.documents import dump
         from reconciler.render.json_plan import plan_document
 
-        write_text(out, dump(plan_document(made[0][1])))
+        write_text(out, dump(plan_document(full[0][1])))
         console.note(f"the plan is saved in {out}, digest {made[0][1].plan.digest}")
     return code
 

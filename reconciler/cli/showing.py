@@ -92,10 +92,10 @@ def show_outcome(
         console.fact("\n" + outcome_text(outcome, style=style_of(console), verbose=verbose))
 
 
-def show_config_changes(console: Console, where: Where) -> None:
-    """What the head revision changes in the trusted configuration: shown, never used."""
+def show_config_changes(console: Console, where: Where) -> tuple[str, ...]:
+    """What the head revision changes in the trusted configuration: shown, never used. Told, and given as sentences."""
     if where.config_from is None:
-        return
+        return ()
     from dataclasses import replace
 
     from reconciler.errors import KquotaError
@@ -105,14 +105,18 @@ def show_config_changes(console: Console, where: Where) -> None:
     try:
         head, _, _ = read_project(replace(where, config_from=None))
     except KquotaError as error:
-        console.warning(f"the project file of the head revision cannot be used: {error}")
-        return
+        unusable = f"the project file of the head revision cannot be used: {error}"
+        console.warning(unusable)
+        return (unusable,)
     changes = changes_between(trusted, head)
     if not changes:
-        return
-    console.warning(
-        f"the head revision changes the configuration; {where.config_from} is in force, this is not used:"
-    )
+        return ()
+    intro = "the head revision changes the configuration"
+    console.warning(f"{intro}; {where.config_from} is in force, this is not used:")
+    told: list[str] = []
     for one in changes:
         field = f" {one.field}" if one.field else ""
-        console.detail(f"{one.document}{field}: {one.trusted} -> {one.head}")
+        sentence = f"{one.document}{field}: {one.trusted} -> {one.head}"
+        console.detail(sentence)
+        told.append(f"{intro}, and this is not used: {sentence}")
+    return tuple(told)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.console import Console
 from reconciler.cli.options import Where
-from reconciler.errors import UsageError
+from reconciler.errors import GitError, UsageError
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.manifest.project import (
     FILE_NAME,
@@ -167,6 +167,11 @@ def read_project(where: Where) -> tuple[Project, Path, "Tree | None"]:
 
         tree = Repository.around(path.absolute().parent).tree(where.config_from)
         name = name_in(tree, path)
+        if name not in tree.entries:
+            raise GitError(
+                f"there is no {name} at {where.config_from}, so there is no configuration to trust",
+                hint="merge the project file first, or name a revision that has it",
+            )
         text = tree.read([name])[name].decode("utf-8", "replace")
         return parse(text, f"{path} at {where.config_from}"), path.parent, tree
     return parse(_text(path), str(path)), path.parent, None

@@ -124,6 +124,32 @@ def test_properties_files_come_from_the_base_revision_too(kquota, folder, sandbo
     assert kquota("plan").code == 1
 
 
+def test_what_the_head_changes_stands_in_comments_and_saved_plans(
+    kquota, folder, sandbox, repository
+):
+    text = (folder / "kquota.yaml").read_text()
+    (folder / "kquota.yaml").write_text(text + "  guards: {maxRemovals: 999}\n")
+    comment = kquota("plan", "--config-from", repository, "--format", "markdown", "--out", "p.json")
+    assert "maxRemovals" in comment.out
+    (said,) = [
+        one for one in json.loads((folder / "p.json").read_text())["warnings"] if "999" in one
+    ]
+    assert "this is not used: QuotaCluster/" in said
+
+
+def test_a_project_file_that_the_base_does_not_have_is_not_trusted(kquota, folder, repository):
+    (folder / "new.yaml").write_text((folder / "kquota.yaml").read_text())
+    git(folder, "add", "new.yaml")
+    commit(folder)
+    ran = kquota("plan", "--project", "new.yaml", "--config-from", repository)
+    assert ran.code == 1
+    assert "no configuration to trust" in ran.err
+    assert "merge the project file first" in ran.err
+    ran = kquota("plan", "--project", "new.yaml", "--since", repository)
+    assert ran.code == 1
+    assert "nothing tells what was declared then" in ran.err
+
+
 def test_a_head_project_file_that_is_broken_does_not_matter(kquota, folder, repository):
     (folder / "kquota.yaml").write_text("kind: [")
     ran = kquota("plan", "--config-from", repository)
