@@ -25,7 +25,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   ├── BrokerError                  an error code for the whole request
     │   │   └── AuthorizationError       code 31, with the right that is missing
     │   └── RequestTimeout               a deadline passed; says in which phase
-    ├── WrongCluster                     the cluster id is not the expected one
+    ├── WrongCluster                     exit 3: the cluster id is not the expected one
     ├── Refused                          exit 3: a guard or policy says no
     ├── StalePlan                        exit 4: a saved plan no longer fits
     └── Interrupted                      exit 130: after Ctrl-C, once the state has been told
@@ -223,7 +223,9 @@ class RequestTimeout(ClientError):
 
 
 class WrongCluster(KquotaError):
-    """The cluster that answered is not the one that was expected; nothing was written."""
+    """The cluster that answered is not the one that was expected; nothing was written. A guard, so exit 3."""
+
+    exit_code = 3
 
     def __init__(self, message: str, *, expected: str, found: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -198,7 +198,8 @@ def _warnings(plan: Plan, orders: Orders, seen: Observation) -> tuple[str, ...]:
         found.append("not every document was read, so nothing is removed")
     if orders.rules.policy is Policy.SYNC and rules_for(orders, seen).in_force is not Policy.SYNC:
         found.append(
-            f"policy Sync is not confirmed for cluster {seen.cluster_id}, so Upsert is in force"
+            f"policy Sync is not confirmed for cluster {seen.cluster_id}, so Upsert is in force;"
+            " spec.confirmSync or --confirm-sync with that very id confirms it"
         )
     if orders.own_principal is not None:
         found.extend(own_limits(seen.live, plan.changes, orders.own_principal))

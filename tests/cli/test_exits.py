@@ -23,7 +23,7 @@ MAPPED = [
     (errors.ConfigError("no"), 1),
     (errors.ManifestErrors([errors.Problem("a.yaml", 3, 5, "no")]), 1),
     (errors.AuthenticationError("no"), 1),
-    (errors.WrongCluster("no", expected="a", found="b"), 1),
+    (errors.WrongCluster("no", expected="a", found="b"), 3),
     (errors.Refused("no", violations=["too many removals"]), 3),
     (errors.StalePlan("no", differences=["alice changed"]), 4),
     (errors.Interrupted("stopped"), 130),

@@ -425,7 +425,9 @@ def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_very_cluster():
     for confirmed, removed in ((None, 0), ("other", 0), ("fake-cluster", 2)):
         plan = world.plan(documents({BOB: {RATE: 4096.0}}), rules=rules, confirm_sync=confirmed)
         assert len(plan.plan.changes) == removed
-    assert "not confirmed" in world.plan(TWO, rules=rules).preview.warnings[0]
+    warning = world.plan(TWO, rules=rules).preview.warnings[0]
+    assert "not confirmed for cluster fake-cluster" in warning
+    assert "--confirm-sync" in warning
 
 
 def test_without_records_removals_cannot_be_known():
