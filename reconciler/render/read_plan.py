@@ -8,7 +8,7 @@ from reconciler.errors import ConfigError, QuotaValueError, StalePlan
 from reconciler.quota.basis import Basis, Ground
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import Declaration
-from reconciler.quota.entity import Entity, from_parts
+from reconciler.quota.entity import Entity, from_parts, level
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Owner
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
@@ -16,7 +16,8 @@ from reconciler.quota.report import Origin, Preview, Verdict
 from reconciler.quota.state import NO_LIMITS
 from reconciler.render.documents import Reader, load
 from reconciler.render.json_plan import FORMAT, KIND
-from reconciler.render.reasons import SECTIONS
+from reconciler.render.names import entity_text
+from reconciler.render.reasons import REASONS, SECTIONS
 
 _KEYS = {str(key): key for key in Key}
 _CAUSES = {str(cause): cause for cause in Cause}
@@ -100,7 +101,7 @@ class _Quick:
     """
 
     def __init__(self) -> None:
-        self._entities: dict[tuple[tuple[str, str | None], ...], Entity] = {}
+        self._entities: dict[tuple[tuple[str, str | None], ...], tuple[Entity, str]] = {}
         self._owners: dict[tuple[str, str | None, float], Owner] = {}
         self._claims: dict[tuple[str, str, int, Entity], Declaration] = {}
 
@@ -115,22 +116,23 @@ class _Quick:
     def _change(self, row: dict[str, object]) -> tuple[Change, Ground] | None:
         before, after = _number(row["before"]), _number(row["after"])
         note, line, applied, recorded = row["note"], row["line"], None, ""
-        if not (type(note) is str and type(row["reason"]) is str and type(row["text"]) is str):
-            return None
-        if before == after or type(row["level"]) is not int:
+        if type(note) is not str or before == after:
             return None
         record = row["record"]
         if record is not None:
             applied, recorded = _number(record["value"]), record["document"]  # type: ignore[index]  # TypeError if none
             if type(recorded) is not str or len(record) != 2:  # type: ignore[arg-type]  # as above
                 return None
-        entity, key = self._entity(row["entity"]), _KEYS[str(row["key"])]
+        entity, text = self._entity(row["entity"])
+        key, cause = _KEYS[str(row["key"])], _CAUSES[str(row["cause"])]
+        if (row["text"], row["level"], row["reason"]) != (text, level(entity), REASONS[cause]):
+            return None
         one = Change(
             entity=entity,
             key=key,
             before=before,
             after=after,
-            cause=_CAUSES[str(row["cause"])],
+            cause=cause,
             claim=self._claim(row["document"], row["file"], line, entity),
             owner=self._owner(row["owner"]),
             applied=applied,
@@ -153,7 +155,7 @@ class _Quick:
             )
         return known
 
-    def _entity(self, named: object) -> Entity:
+    def _entity(self, named: object) -> tuple[Entity, str]:
         if not isinstance(named, list):
             raise TypeError
         parts = tuple((kind, name) for kind, name in named)
@@ -161,7 +163,8 @@ class _Quick:
         if known is None:
             if not all(type(k) is str and (n is None or type(n) is str) for k, n in parts):
                 raise TypeError
-            known = self._entities[parts] = from_parts(parts)
+            subject = from_parts(parts)
+            known = self._entities[parts] = subject, entity_text(subject)
         return known
 
     def _owner(self, value: object) -> Owner | None:
@@ -193,6 +196,12 @@ def _change(reader: Reader) -> tuple[Change, Ground]:
     before, after = row["before"].quota_value(), row["after"].quota_value()
     if before == after:
         row["after"].fail("another value than before")
+    cause = _CAUSES[row["cause"].one_of(_CAUSES)]
+    shown = {"text": entity_text(subject), "level": level(subject), "reason": REASONS[cause]}
+    for name, value in shown.items():
+        # Policies and people read these; they must not tell another story than the entity does.
+        if row[name].value != value or isinstance(row[name].value, bool):
+            row[name].fail(repr(value))
     applied, document = None, ""
     if row["record"].value is not None:
         record = row["record"].fields("value", "document")
@@ -202,7 +211,7 @@ def _change(reader: Reader) -> tuple[Change, Ground]:
         key=key,
         before=before,
         after=after,
-        cause=_CAUSES[row["cause"].one_of(_CAUSES)],
+        cause=cause,
         claim=_claim(row, subject),
         owner=_owner(row["owner"]),
         applied=applied,

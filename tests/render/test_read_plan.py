@@ -75,7 +75,7 @@ def edited(change) -> str:
     ("change", "words"),
     [
         (lambda d: d["changes"][0].update(after=7), "edited"),
-        (lambda d: d["changes"][0].update(entity=[["user", "mallory"]]), "edited"),
+        (lambda d: d["changes"][0].update(entity=[["user", "mallory"]]), r"changes\[0\]\.text"),
         (lambda d: d.update(clusterId="other"), "edited"),
         (lambda d: d["changes"].pop(), "edited"),
         (lambda d: d.update(digest="sha256:0"), "edited"),
@@ -118,3 +118,34 @@ def test_thirty_thousand_changes_are_written_and_read_in_a_second():
     assert back.plan.digest == plan.digest
     assert middle - start < 4.0, f"{middle - start:.2f} s"
     assert end - middle < 5.0, f"{end - middle:.2f} s"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("text", 1),
+        ("reason", None),
+        ("level", "1"),
+        ("note", None),
+        ("line", "8"),
+        ("file", 3),
+        ("document", 4),
+        ("before", "1"),
+        ("after", True),
+        ("key", ["producer_byte_rate"]),
+        ("cause", None),
+        ("entity", "user=alice"),
+        ("entity", [["user", 1]]),
+        ("entity", [["user", "a", "b"]]),
+        ("owner", []),
+        ("owner", {"document": 1, "deletionPolicy": None, "since": 1.0}),
+        ("owner", {"document": "a", "deletionPolicy": "Never", "since": 1.0}),
+        ("record", [1, 2]),
+        ("record", {"value": 1, "document": 2}),
+        ("record", {"value": "x", "document": "a"}),
+        ("actions", "create"),
+    ],
+)
+def test_no_field_of_a_change_takes_another_type(field, value):
+    with pytest.raises(ConfigError, match=r"changes\[1\]"):
+        read(edited(lambda document: document["changes"][1].update({field: value})))

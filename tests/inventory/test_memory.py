@@ -1,0 +1,21 @@
+"""The inventory in memory: known only once something was written."""
+
+import asyncio
+
+from reconciler.inventory.memory import MemoryInventory
+from reconciler.quota.owned import Owned
+from tests.inventory.samples import CHANGES
+
+
+def test_what_was_written_is_there_and_nothing_else_is_known():
+    async def story():
+        inventory = MemoryInventory()
+        assert await inventory.load("lkc") == Owned(cluster_id="lkc", known=False)
+        await inventory.write("lkc", [])
+        assert not (await inventory.load("lkc")).known
+        await inventory.write("lkc", CHANGES[:2])
+        assert await inventory.load("lkc") == Owned(cluster_id="lkc").with_changes(CHANGES[:2])
+        assert not (await inventory.load("other")).known
+        assert inventory.written == [CHANGES[:2]]
+
+    asyncio.run(story())

@@ -1,0 +1,23 @@
+"""What a run does when it is told nothing special."""
+
+from reconciler.quota.policy import DriftMode, Policy
+from reconciler.reconcile import Orders, Validation
+from tests.reconcile.worlds import World
+
+
+def test_untold_a_run_is_careful():
+    orders = Orders()
+    assert orders.rules.policy is Policy.UPSERT
+    assert orders.rules.drift is DriftMode.WARN
+    assert not orders.rules.sync_confirmed
+    assert orders.guards.protect_defaults
+    assert orders.validation is Validation.AUTO
+    assert not orders.pace
+
+
+def test_progress_may_go_unwatched():
+    world = World()
+    ports = type(world.ports)(
+        store=world.cluster, inventory=world.inventory, clock=world.cluster.clock
+    )
+    ports.progress("apply", 1, 2)
