@@ -28,11 +28,18 @@ Example:
 @click.command(help=HELP)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there is drift.")
 @click.option("--read-only", is_flag=True, help="Do not write down when drift was first seen.")
+@click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
 @where_options(revisions=True)
 @format_option("text", "json")
 @click.pass_obj
 def drift(
-    console: Console, *, detailed_exitcode: bool, read_only: bool, where: Where, output: str
+    console: Console,
+    *,
+    detailed_exitcode: bool,
+    read_only: bool,
+    verbose: bool,
+    where: Where,
+    output: str,
 ) -> Exit:
     """Look at each cluster, then print."""
     from reconciler.cli.every import for_each
@@ -51,7 +58,7 @@ def drift(
         _json(console, made)
     else:
         for target, prepared in made:
-            _text(console, target, prepared)
+            _text(console, target, prepared, verbose=verbose)
     return code
 
 
@@ -90,7 +97,7 @@ def _found(prepared: "Prepared") -> "Sequence[Finding]":
     return prepared.plan.found(Cause.DRIFT)
 
 
-def _text(console: Console, target: "Target", prepared: "Prepared") -> None:
+def _text(console: Console, target: "Target", prepared: "Prepared", *, verbose: bool) -> None:
     from reconciler.cli.showing import style_of
     from reconciler.render.names import escaped
     from reconciler.render.states import drift_text
@@ -100,7 +107,8 @@ def _text(console: Console, target: "Target", prepared: "Prepared") -> None:
     if not owned.known:
         console.warning(f"there are no records of {target.shown}: what is ours cannot be known")
     console.fact(f"{escaped(target.shown)}: {count(owned.pair_count, 'pair')} of ours")
-    console.fact(drift_text(_found(prepared), now=prepared.seen.at, style=style_of(console)))
+    found = _found(prepared)
+    console.fact(drift_text(found, now=prepared.seen.at, style=style_of(console), verbose=verbose))
 
 
 def _json(console: Console, made: "Sequence[tuple[Target, Prepared]]") -> None:

@@ -15,8 +15,8 @@ from reconciler.render.rows import (
     finding_sections,
     headline,
     impact_lines,
-    outcome_rows,
     summary,
+    trouble_rows,
 )
 from reconciler.render.units import PER_BROKER, count
 
@@ -75,12 +75,8 @@ def outcome_markdown(outcome: Outcome, *, limit: int = GITHUB_LIMIT, cut: Cut | 
     head = [f"**{done} of {count(len(outcome.pairs), 'change')} applied and visible**"]
     if outcome.failure:
         head += ["", prose(outcome.failure)]
-    rows = [
-        row
-        for row, pair in zip(outcome_rows(outcome), outcome.pairs, strict=True)
-        if not pair.is_done
-    ]
-    return _fitted(head, [("", "", tuple(rows))], [], limit=limit, cut=cut or _plain_cut)
+    rows, _ = trouble_rows(outcome, most=len(outcome.pairs))
+    return _fitted(head, [("", "", rows)], [], limit=limit, cut=cut or _plain_cut)
 
 
 def _fitted(

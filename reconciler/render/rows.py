@@ -3,7 +3,7 @@
 Names in rows are quoted (``names.quoted``) but not yet escaped for a place; each renderer does that for its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,29 +63,60 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Rows under a heading, with a sentence that says what they are."""
+    """Rows under a heading, with a sentence that says what they are.
+
+    Attributes:
+        kind: Which section.
+        rows: The findings, or the first of them.
+        left_out: How many findings have no row.
+    """
 
     kind: SectionKind
     rows: tuple[Row, ...]
+    left_out: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many findings the section has, shown or not."""
+        return len(self.rows) + self.left_out
 
 
 def change_rows(preview: Preview, *, most: int | None = None) -> tuple[Row, ...]:
-    """The changes, in plan order; at most so many, where only the first are shown."""
+    """The changes, in plan order.
+
+    Args:
+        preview: The plan.
+        most: How many rows are made; what removes something or has a remark is kept before what has not.
+    """
     effects = preview.impact.effects if preview.impact is not None else ()
-    return tuple(
-        _change(change, effects[at] if effects else None)
-        for at, change in enumerate(preview.plan.changes[:most])
-    )
+    changes = preview.plan.changes
+    places: Iterable[int] = range(len(changes))
+    if most is not None and len(changes) > most:
+        places = sorted(sorted(places, key=lambda at: _is_plain(changes[at]))[:most])
+    return tuple(_change(changes[at], effects[at] if effects else None) for at in places)
 
 
-def finding_sections(preview: Preview) -> tuple[Section, ...]:
-    """The findings by section, in the order in which people should read them; empty ones are left out."""
-    found = sections(preview.plan)
-    return tuple(
-        Section(kind=kind, rows=finding_rows(found[kind.name], kind, now=preview.created_at))
-        for kind in SECTIONS
-        if found[kind.name]
-    )
+def _is_plain(change: Change) -> bool:
+    return change.after is not None and not change.note and change.cause not in _FLAGGED
+
+
+def finding_sections(
+    preview: Preview, *, most: Callable[[SectionKind], int] | None = None
+) -> tuple[Section, ...]:
+    """The findings by section, in the order in which people should read them; empty ones are left out.
+
+    Args:
+        preview: The plan.
+        most: How many rows of a section are made; ``None`` = all.
+    """
+    found, made = sections(preview.plan), list[Section]()
+    for kind in SECTIONS:
+        findings = found[kind.name]
+        if findings:
+            shown = findings if most is None else findings[: most(kind)]
+            rows = finding_rows(shown, kind, now=preview.created_at)
+            made.append(Section(kind=kind, rows=rows, left_out=len(findings) - len(shown)))
+    return tuple(made)
 
 
 def finding_rows(findings: Sequence[Finding], kind: SectionKind, *, now: float) -> tuple[Row, ...]:
@@ -106,7 +137,10 @@ def headline(preview: Preview) -> str:
         if preview.snapshot_at is not None
         else ""
     )
-    return f"Plan for cluster {preview.plan.cluster_id}, {asked}{why}{snapshot}"
+    cluster = (
+        f"cluster {preview.plan.cluster_id}" if preview.plan.cluster_id else "no known cluster"
+    )
+    return f"Plan for {cluster}, {asked}{why}{snapshot}"
 
 
 def summary(preview: Preview) -> str:
@@ -157,6 +191,20 @@ def outcome_rows(outcome: Outcome) -> tuple[Row, ...]:
     """What became of each change, in plan order."""
     return tuple(_outcome(pair) for pair in outcome.pairs)
 
+
+def trouble_rows(outcome: Outcome, *, most: int) -> tuple[tuple[Row, ...], int]:
+    """What did not go well, in plan order, and how many of these are left out.
+
+    Where more than ``most`` did not, refused ones stay before unknown, held, doubtful and unsent ones.
+    """
+    trouble = [pair for pair in outcome.pairs if not pair.is_done]
+    if len(trouble) <= most:
+        return tuple(map(_outcome, trouble)), 0
+    worst = sorted(range(len(trouble)), key=lambda at: _WORST_FIRST.index(trouble[at].word))
+    return tuple(_outcome(trouble[at]) for at in sorted(worst[:most])), len(trouble) - most
+
+
+_WORST_FIRST: Final = ("REJECTED", "UNKNOWN", "HELD", "APPLIED", "NOT SENT")
 
 _OUTCOME_COLOURS: Final = {
     "APPLIED": "green",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from reconciler.quota.change import Finding
 from reconciler.quota.entity import LEVEL_NAMES
@@ -131,10 +132,17 @@ def _effective(one: Effective) -> dict[str, Json]:
 # ---- drift -----------------------------------------------------------------------------------
 
 
-def drift_text(findings: Sequence[Finding], *, now: float, style: Style = PLAIN) -> str:
-    """What changed behind our back, since when."""
+SHOWN_DRIFT: Final = 1_000
+"""More drift than this is counted, not listed."""
+
+
+def drift_text(
+    findings: Sequence[Finding], *, now: float, style: Style = PLAIN, verbose: bool = False
+) -> str:
+    """What changed behind our back, since when; long lists are shown whole with ``verbose``."""
     if not findings:
         return "No drift.\n"
+    shown = findings if verbose else findings[:SHOWN_DRIFT]
     rows: list[list[Cell | str]] = [
         [
             Cell(text="!", colours=("yellow",)),
@@ -146,11 +154,13 @@ def drift_text(findings: Sequence[Finding], *, now: float, style: Style = PLAIN)
             "" if one.since is None else f"first seen {age(now - one.since)} ago",
             "" if one.owner is None else escaped(one.owner.document),
         ]
-        for one in findings
+        for one in shown
     ]
     heads = ("", "ENTITY", "KEY", "APPLIED", "", "LIVE", "", "DOCUMENT")
     title = style.paint(f"Drift: {count(len(findings), 'pair')}", "bold", "yellow")
-    return "\n".join([title, *table(rows, heads=heads, style=style)]) + "\n"
+    left_out = len(findings) - len(shown)
+    more = [f"and {left_out:,} more (--verbose shows all)"] if left_out else []
+    return "\n".join([title, *table(rows, heads=heads, style=style), *more]) + "\n"
 
 
 def drift_document(findings: Sequence[Finding], *, cluster_id: str, now: float) -> dict[str, Json]:

@@ -1,10 +1,12 @@
 """Plans and outcomes for a terminal: aligned tables, colour where the style says so, every name on one line."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from reconciler.quota.report import Outcome, Preview
 from reconciler.render.names import entity_text, escaped
+from reconciler.render.reasons import SectionKind
 from reconciler.render.rows import (
     Row,
     change_rows,
@@ -13,6 +15,7 @@ from reconciler.render.rows import (
     impact_lines,
     outcome_rows,
     summary,
+    trouble_rows,
 )
 from reconciler.render.table import Cell, Style, table
 from reconciler.render.units import PER_BROKER, count
@@ -20,8 +23,11 @@ from reconciler.render.units import PER_BROKER, count
 SHOWN_UNMANAGED: Final = 10
 """Unmanaged pairs are others' business; more than this many are counted, not listed."""
 
-SHOWN_CHANGES: Final = 1_000
-"""Nobody reads more lines; the counts above and the JSON are whole."""
+SHOWN: Final = 100
+"""Nobody reads more lines of a list that a person has only to agree with; counts are always whole."""
+
+SHOWN_TROUBLE: Final = 1_000
+"""Of what is wrong this much is shown: it is read, and searched, line by line."""
 
 PLAIN: Final = Style()
 
@@ -32,38 +38,35 @@ def plan_text(preview: Preview, *, style: Style = PLAIN, verbose: bool = False) 
     Args:
         preview: The plan and what belongs to it.
         style: Colours and width.
-        verbose: Whether long lists of what is only reported are shown whole.
+        verbose: Whether long lists are shown whole.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
-    rows = change_rows(preview, most=None if verbose else SHOWN_CHANGES)
+    rows = change_rows(preview, most=None if verbose else SHOWN)
     if rows:
         lines += ["", *_rows(rows, style)]
-        if len(rows) < len(preview.plan.changes):
-            more = len(preview.plan.changes) - len(rows)
-            lines.append(f"  and {more:,} more (--verbose shows all)")
+        lines += _more(len(preview.plan.changes) - len(rows))
         lines += ["", style.paint(PER_BROKER, "dim")]
     lines += _paragraph(impact_lines(preview))
-    for section in finding_sections(preview):
-        shown = section.rows
-        if section.kind.name == "unmanaged" and not verbose:
-            shown = shown[:SHOWN_UNMANAGED]
-        lines += [
-            "",
-            style.paint(f"{section.kind.title} ({len(section.rows)})", "bold", section.kind.colour),
-        ]
-        lines += [section.kind.says, *_rows(shown, style)]
-        if len(shown) < len(section.rows):
-            lines.append(f"  and {len(section.rows) - len(shown):,} more (--verbose shows all)")
-    lines += _conflicts(preview, style) + _refusals(preview, style) + _violations(preview, style)
+    for section in finding_sections(preview, most=None if verbose else _shown_of):
+        heading = f"{section.kind.title} ({section.total})"
+        lines += ["", style.paint(heading, "bold", section.kind.colour)]
+        lines += [section.kind.says, *_rows(section.rows, style), *_more(section.left_out)]
+    most = None if verbose else SHOWN_TROUBLE
+    lines += _conflicts(preview, style, most)
+    lines += _refusals(preview, style, most)
+    lines += _violations(preview, style, most)
     if preview.warnings or preview.advice:
         lines += ["", style.paint("Warnings", "bold", "yellow")]
         lines += [f"  {escaped(one)}" for one in preview.warnings]
-        lines += [f"  {escaped(one.place)}: {escaped(one.message)}" for one in preview.advice]
+        lines += [
+            f"  {escaped(one.place)}: {escaped(one.message)}" for one in preview.advice[:most]
+        ]
+        lines += _more(len(preview.advice) - len(preview.advice[:most]))
     return "\n".join(lines) + "\n"
 
 
 def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
-    """What became of a plan; what went well is only counted unless ``verbose``."""
+    """What became of a plan; what went well is only counted unless ``verbose``, what did not is listed."""
     done = sum(pair.is_done for pair in outcome.pairs)
     lines: list[str] = []
     if outcome.pairs or not outcome.bookkeeping:
@@ -78,12 +81,11 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
         )
     if outcome.bookkeeping:
         lines.append(f"{count(outcome.bookkeeping, 'record')} brought up to date.")
-    rows = [
-        row
-        for row, pair in zip(outcome_rows(outcome), outcome.pairs, strict=True)
-        if verbose or not pair.is_done
-    ]
-    lines += _rows(rows, style)
+    if verbose:
+        rows, left_out = outcome_rows(outcome), 0
+    else:
+        rows, left_out = trouble_rows(outcome, most=SHOWN_TROUBLE)
+    lines += [*_rows(rows, style), *_more(left_out)]
     lines += _brokers(outcome)
     if outcome.failure:
         lines.append(style.paint(escaped(outcome.failure), "red"))
@@ -136,33 +138,44 @@ def _paragraph(sentences: Sequence[str]) -> list[str]:
     return ["", *sentences] if sentences else []
 
 
-def _conflicts(preview: Preview, style: Style) -> list[str]:
+def _shown_of(kind: SectionKind) -> int:
+    return SHOWN_UNMANAGED if kind.name == "unmanaged" else SHOWN
+
+
+def _more(left_out: int) -> list[str]:
+    """The line that stands for rows that are not shown."""
+    if not left_out:
+        return []
+    return [f"  and {left_out:,} more (--verbose shows all; --format json and --out have all)"]
+
+
+def _conflicts(preview: Preview, style: Style, most: int | None) -> list[str]:
     found = preview.plan.conflicts
     if not found:
         return []
     lines = ["", style.paint(f"Conflicts ({len(found)}): nothing can be applied", "bold", "red")]
-    for one in found:
+    for one in found[:most]:
         lines.append(f"  {entity_text(one.entity)} {one.key} is claimed by")
         lines += [
             f"    {escaped(claim.place(one.key))} ({escaped(claim.document)})"
             for claim in one.claims
         ]
-    return lines
+    return lines + _more(len(found) - len(found[:most]))
 
 
-def _refusals(preview: Preview, style: Style) -> list[str]:
+def _refusals(preview: Preview, style: Style, most: int | None) -> list[str]:
     refused = preview.verdict.refused
     if not refused:
         return []
     lines = ["", style.paint(f"The broker would refuse ({len(refused)})", "bold", "red")]
     lines += sorted(
         f"  {entity_text(subject)}: {escaped(f'{one.name}: {one.message}')}"
-        for subject, one in refused.items()
+        for subject, one in islice(refused.items(), most)
     )
-    return lines
+    return lines + _more(len(refused) - len(lines) + 2)
 
 
-def _violations(preview: Preview, style: Style) -> list[str]:
+def _violations(preview: Preview, style: Style, most: int | None) -> list[str]:
     if not preview.violations:
         return []
     lines = [
@@ -173,8 +186,8 @@ def _violations(preview: Preview, style: Style) -> list[str]:
             "red",
         ),
     ]
-    for one in preview.violations:
+    for one in preview.violations[:most]:
         where = f"{escaped(one.place)}: " if one.place else ""
         subject = f"{entity_text(one.entity)}: " if one.entity is not None else ""
         lines.append(f"  {where}{subject}{escaped(one.message)} [{one.allow_with}]")
-    return lines
+    return lines + _more(len(preview.violations) - len(preview.violations[:most]))

@@ -12,6 +12,7 @@ from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import State, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.states import (
+    SHOWN_DRIFT,
     Check,
     Health,
     checks_document,
@@ -88,6 +89,14 @@ def test_drift_says_what_was_applied_what_is_live_and_since_when():
     assert "2048 (2 KiB/s)" in text
     assert "first seen 2 h ago" in text
     assert drift_text((), now=NOW) == "No drift.\n"
+
+
+def test_much_drift_is_counted_whole_and_listed_whole_if_asked():
+    much = DRIFT * (SHOWN_DRIFT + 1)
+    text = drift_text(much, now=NOW)
+    assert f"Drift: {len(much):,} pairs" in text
+    assert f"and {len(much) - SHOWN_DRIFT:,} more (--verbose shows all)" in text
+    assert len(drift_text(much, now=NOW, verbose=True).splitlines()) == len(much) + 2
     row = json.loads(dump(drift_document(DRIFT, cluster_id="lkc", now=NOW)))["drift"][0]
     assert (row["applied"], row["live"], row["since"]) == (2048, None, "2025-11-21T10:00:00Z")
 
