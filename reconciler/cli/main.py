@@ -1,7 +1,6 @@
 """``kquota``: the table of commands and the way in. Every command has its own file, imported when it runs."""
 
 import gc
-import gc
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -52,10 +51,6 @@ Exit codes:
 
 Facts go to standard output, everything else to standard error. Limits are per broker."""
 
-YOUNG_OBJECTS: Final = 200_000
-"""So many allocations pass between two looks of the cyclic collector. A command makes values by the ten thousand
-and ends; with Python's 700 the collector walks them over and over, which is a fifth of the time of an apply."""
-
 cli = click.version_option(__version__, "-V", "--version", message="kquota %(version)s")(
     LazyGroup(entries=COMMANDS, name="kquota", help=HELP)
 )
@@ -77,7 +72,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(*COLLECT_AFTER)
     console = Console.of_process()
     given = list(sys.argv[1:] if arguments is None else arguments)
-    gc.set_threshold(YOUNG_OBJECTS, 20, 100)
 
     def work() -> int:
         code = cli.main(given, prog_name="kquota", standalone_mode=False, obj=console)
