@@ -1,6 +1,7 @@
 """Looking again after sending: what every broker shows, and one full describe that judges each change."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from reconciler.errors import KquotaError
 from reconciler.ports import Visibility
@@ -14,6 +15,9 @@ from reconciler.quota.state import State
 from reconciler.reconcile.orders import Ports
 from reconciler.reconcile.send import Sender
 from reconciler.reconcile.visible import deadline_seconds
+
+QUICK_SECONDS: Final = 2.0
+"""How long brokers are looked at once somebody asked to stop: long enough for a round of answers, no longer."""
 
 
 async def look_again(ports: Ports, sender: Sender) -> tuple[Visibility | None, State | None, str]:
@@ -30,7 +34,9 @@ async def look_again(ports: Ports, sender: Sender) -> tuple[Visibility | None, S
                 store=ports.store,
                 clock=ports.clock,
                 progress=ports.progress,
-                seconds=0.0 if sender.interrupted else deadline_seconds(sender.acknowledged_keys),
+                seconds=QUICK_SECONDS
+                if sender.interrupted
+                else deadline_seconds(sender.acknowledged_keys),
             )
         live = await ports.store.describe(ALL)
     except KquotaError as error:
