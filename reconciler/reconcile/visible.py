@@ -8,6 +8,7 @@ one that another writer changed meanwhile is dropped, because nobody will ever s
 from collections.abc import Iterable
 from typing import Final
 
+from reconciler.errors import KquotaError
 from reconciler.ports import Clock, Progress, QuotaStore, Visibility
 from reconciler.quota.change import Change
 from reconciler.quota.entity import Entity
@@ -78,7 +79,10 @@ class Witnesses:
         node = seen.lagging[0] if seen.lagging else None
         kept: list[Alteration] = []
         for one in asked:
-            state = await store.describe(exactly(one.entity), node=node)
+            try:
+                state = await store.describe(exactly(one.entity), node=node)
+            except KquotaError:
+                return asked  # the broker went away just now; the next slice tells
             if all(
                 same_value(Key(key), (live := state.value(one.entity, Key(key))), value)
                 or same_value(Key(key), live, self._before.get((one.entity, key)))

@@ -81,3 +81,18 @@ def test_if_all_witnesses_were_changed_the_deadline_decides():
 def test_the_deadline_grows_with_the_number_of_keys():
     assert deadline_seconds(3) == 30.0
     assert deadline_seconds(300_000) == 60.0
+
+
+def test_a_broker_that_goes_away_while_it_is_asked_does_not_end_the_wait():
+    world = World()
+    world.cluster.faults.lag[3] = math.inf
+    witnesses, _ = witnessed(world)
+
+    def leave(name: str) -> None:
+        if name == "describe":
+            world.cluster.faults.unreachable[3] = "gone"
+
+    world.cluster.faults.before = leave
+    seen, _ = wait(world, witnesses)
+    assert seen.everywhere
+    assert seen.unreachable == {3: "gone"}
