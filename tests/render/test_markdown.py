@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.change import Change
+from reconciler.quota.desired import Conflict
 from reconciler.quota.entity import entity
 from reconciler.quota.policy import Cause
 from reconciler.render.markdown import outcome_markdown, plan_markdown
-from tests.render.previews import RATE, empty, golden, result, sample
+from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
 
 
 def long(count: int):
@@ -80,3 +81,13 @@ def test_an_empty_plan_is_short():
     text = plan_markdown(empty())
     assert "Nothing to do" in text
     assert "|" not in text
+
+
+def test_a_conflict_stands_before_everything_else():
+    one, other = (
+        declare(ALICE, {RATE: 1.0}, document="a/one"),
+        declare(ALICE, {RATE: 2.0}, document="b/two"),
+    )
+    conflict = Conflict(entity=ALICE, key=RATE, claims=(one, other))
+    text = plan_markdown(replace(empty(), plan=replace(empty().plan, conflicts=(conflict,))))
+    assert "- `user=alice` `producer_byte_rate`: `quotas/5.yaml:8`, `quotas/5.yaml:8`" in text

@@ -27,6 +27,8 @@ def test_the_first_line_says_who_validated(verdict, line):
 
 def test_the_first_line_says_how_old_a_snapshot_is():
     old = replace(sample(), snapshot_at=sample().created_at - 7200)
+    nowhere = replace(sample(), plan=replace(sample().plan, cluster_id=""))
+    assert rows.headline(nowhere).startswith("Plan for no known cluster, ")
     assert rows.headline(old).endswith(", made from a snapshot that is 2 h old")
 
 

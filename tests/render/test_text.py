@@ -1,12 +1,14 @@
 """Plans and outcomes on a terminal."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from reconciler.quota.desired import Conflict
 from reconciler.render.table import Style
 from reconciler.render.text import outcome_text, plan_text
-from tests.render.previews import empty, golden, result, sample
+from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
 
 
 @pytest.mark.golden
@@ -49,3 +51,35 @@ def test_what_went_well_is_only_counted():
 
 def test_the_text_says_that_limits_hold_per_broker():
     assert "Limits hold per broker" in plan_text(sample())
+
+
+def conflicted():
+    one, other = (
+        declare(ALICE, {RATE: 1.0}, document="a/one"),
+        declare(ALICE, {RATE: 2.0}, document="b/\x1b"),
+    )
+    conflict = Conflict(entity=ALICE, key=RATE, claims=(one, other))
+    return replace(empty(), plan=replace(empty().plan, conflicts=(conflict,)))
+
+
+def test_a_conflict_names_both_places():
+    text = plan_text(conflicted())
+    assert "Conflicts (1): nothing can be applied" in text
+    assert "    quotas/5.yaml:8 (a/one)\n    quotas/3.yaml:8 (b/\\u001b)\n" in text
+
+
+def test_only_records_that_changed_are_told_as_such():
+    done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3)
+    assert outcome_text(done) == "3 records brought up to date.\n"
+    assert outcome_text(replace(done, bookkeeping=0)) == "Nothing to do.\n"
+    told = outcome_text(replace(done, interrupted=True, recorded=False))
+    assert "Stopped as asked" in told
+    assert "on record" in told
+
+
+def test_many_unmanaged_pairs_are_counted_not_listed():
+    full = sample()
+    (stranger,) = full.plan.unmanaged
+    many = replace(full, plan=replace(full.plan, findings=(stranger,) * 25))
+    assert "and 15 more (--verbose shows all" in plan_text(many)
+    assert plan_text(many, verbose=True).count("stranger") == 25
