@@ -1,0 +1,179 @@
+"""doctor asks from the network to the rights; validate says everything that can be said without a cluster."""
+
+import json
+
+import pytest
+
+from reconciler.sandbox import READER, RECONCILER, Authorizer, Fault, Listener, Protocol, Settings
+from reconciler.sandbox.faults import CutBefore
+from tests.cli.brokers import SandboxThread
+from tests.cli.projects import manifests, project, quota
+
+PROPERTIES = """\
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=SCRAM-SHA-256
+sasl.username={user}
+sasl.password=secret
+"""
+
+
+def checks(ran) -> dict[str, tuple[str, str]]:
+    return {one["name"]: (one["health"], one["advice"]) for one in json.loads(ran.out)["checks"]}
+
+
+@pytest.fixture
+def guarded():
+    settings = Settings(
+        nodes=(1, 2),
+        listeners=(Listener(name="SASL", protocol=Protocol.SASL_PLAINTEXT),),
+        users={"planner": "secret", "applier": "secret", "nobody": "secret"},
+        authorizer=Authorizer(grants={"planner": READER, "applier": RECONCILER}),
+        broker_settings={"client.quota.callback.class": "com.example.Own"},
+    )
+    with SandboxThread(settings) as running:
+        yield running
+
+
+def asked(kquota, folder, guarded, user: str):
+    (folder / "p.properties").write_text(PROPERTIES.format(user=user))
+    where = ("--bootstrap-server", guarded.bootstrap, "--command-config", "p.properties")
+    return kquota("doctor", *where, "--format", "json", "--timeout", "5s")
+
+
+def test_everything_that_works_is_ok(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"), more=f"  expectedClusterId: {'A' * 22}\n")
+    kquota("apply", "--yes")
+    ran = kquota("doctor", "--format", "json")
+    assert ran.code == 0
+    found = checks(ran)
+    assert {name for name, (health, _) in found.items() if health != "ok"} == {"TLS"}
+    assert f"reach {sandbox.bootstrap}" in found
+    assert "broker 1" in found
+    assert "1 pairs are ours" in kquota("doctor").out
+
+
+def test_rights_are_told_with_the_command_that_grants_them(kquota, folder, guarded):
+    planner = checks(asked(kquota, folder, guarded, "planner"))
+    assert planner["may read"][0] == "ok"
+    assert planner["may write"][0] == "warning"
+    assert "--operation AlterConfigs" in planner["may write"][1]
+    applier = checks(asked(kquota, folder, guarded, "applier"))
+    assert applier["may write"][0] == "ok"
+    ran = asked(kquota, folder, guarded, "nobody")
+    assert ran.code == 1
+    health, advice = checks(ran)["may read"]
+    assert health == "failed"
+    assert "DescribeConfigs" in advice
+
+
+def test_a_custom_callback_is_warned_of(kquota, folder, guarded):
+    assert checks(asked(kquota, folder, guarded, "planner"))["quota callback"][0] == "warning"
+    where = ("--bootstrap-server", guarded.bootstrap, "--command-config", "p.properties")
+    assert "com.example.Own" in kquota("resolve", "--user", "a", *where).err
+
+
+def test_every_bootstrap_address_is_tried_by_itself(kquota, folder, sandbox):
+    ran = kquota(
+        "doctor", "--bootstrap-server", f"{sandbox.bootstrap},127.0.0.1:1,nohost.invalid:1"
+    )
+    assert ran.code == 1
+    assert "reach 127.0.0.1:1" in ran.out
+    assert "Connection refused" in ran.out
+    assert "no address" in ran.out
+    assert "broker 1" in ran.out
+
+
+def test_another_cluster_than_expected_is_a_failure(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"), more=f"  expectedClusterId: {'B' * 22}\n")
+    ran = kquota("doctor")
+    assert ran.code == 1
+    assert "B" * 22 in ran.out
+
+
+def test_a_cluster_that_does_not_answer_ends_the_checks(kquota, folder, sandbox):
+    sandbox.fail(Fault(effect=CutBefore(), times=-1))
+    ran = kquota("doctor", "--bootstrap-server", sandbox.bootstrap, "--timeout", "1s")
+    assert ran.code == 1
+    assert "answers" in ran.out
+    assert "may read" not in ran.out
+
+
+def test_records_from_the_future_mean_that_a_clock_is_wrong(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    kquota("apply", "--yes")
+    path = folder / ".kquota/inventory.json"
+    text = path.read_text()
+    since = json.loads(text)["clusters"]["A" * 22]["owners"][0][2]
+    path.write_text(text.replace(str(since), str(since + 3600)))
+    ran = kquota("doctor", "--format", "json")
+    assert checks(ran)["clock"][0] == "warning"
+
+
+def test_every_cluster_of_a_project_is_examined(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    text = (folder / "kquota.yaml").read_text()
+    (folder / "kquota.yaml").write_text(
+        text + text.split("---\n")[1].join(["---\n", ""]).replace("name: prod", "name: two")
+    )
+    document = json.loads(kquota("doctor", "--all", "--format", "json").out)
+    assert [one["cluster"] for one in document["clusters"]] == ["prod", "two"]
+
+
+# -- validate -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(folder):
+    project(folder, "no-cluster-is-asked:1", quota("a"))
+    return folder
+
+
+def test_valid_files_are_counted(kquota, files):
+    ran = kquota("validate")
+    assert (ran.code, ran.out) == (0, "1 file, 1 document: valid\n")
+
+
+def test_problems_conflicts_and_warnings_are_all_listed_with_their_places(kquota, files):
+    manifests(
+        files,
+        quota("a", "{producerByteRate: -1}"),
+        quota("b", entity='{user: {name: "User:b"}}'),
+        quota("c", entity='{user: {name: "User:b"}}'),
+    )
+    ran = kquota("validate")
+    assert ran.code == 1
+    assert "quotas/all.yaml:10:30: error: " in ran.out
+    assert "quotas/all.yaml:20:1: error: team/b and team/c at quotas/all.yaml:30" in ran.out
+    assert "warning: " in ran.out
+    assert ran.out.splitlines()[-1] == "1 file, 2 documents: 3 problems, 2 warnings"
+    assert ran.err == ""
+
+
+def test_bounds_and_slips_of_the_unit_exit_3(kquota, files):
+    manifests(files, quota("a", "{producerByteRate: 100}"))
+    ran = kquota("validate")
+    assert ran.code == 3
+    assert "refused: user=a" in ran.out
+    more = "  guards: {bounds: [{limits: {producerByteRate: {min: 50, max: 200}}}]}\n"
+    project(files, "x:1", quota("a", "{producerByteRate: 100}"), more=more)
+    assert kquota("validate").code == 0
+    project(files, "x:1", quota("a", "{producerByteRate: 300}"), more=more)
+    assert "above its bound 200" in kquota("validate").out
+
+
+def test_a_document_that_is_not_granted_is_a_problem(kquota, files):
+    more = "  tenants: [{namespaces: [team], entities: [{user: {prefix: team-}}]}]\n"
+    project(files, "x:1", quota("a"), more=more)
+    ran = kquota("validate")
+    assert ran.code == 1
+    assert "grant" in ran.out
+
+
+def test_json_and_sarif_hold_the_same_findings(kquota, files):
+    manifests(
+        files, quota("a", "{producerByteRate: -1}"), quota("b", entity='{user: {name: "User:b"}}')
+    )
+    findings = json.loads(kquota("validate", "--format", "json").out)["findings"]
+    results = json.loads(kquota("validate", "--format", "sarif").out)["runs"][0]["results"]
+    assert [one["message"] for one in findings] == [one["message"]["text"] for one in results]
+    assert {one["rule"] for one in findings} == {"manifest", "warning"}
