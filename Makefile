@@ -41,7 +41,6 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python -m reconciler.manifest.schema --check
 	$(BIN)/python -m reconciler.cli.command_docs --check
-	$(BIN)/python -m reconciler.cli.command_docs --check
 	$(BIN)/python -m tests.file_map
 
 fmt: env  ## write what the formatter and the safe fixes would
@@ -50,7 +49,6 @@ fmt: env  ## write what the formatter and the safe fixes would
 
 generate: env  ## file schemas, manifest reference, command reference, file map
 	$(BIN)/python -m reconciler.manifest.schema --write
-	$(BIN)/python -m reconciler.cli.command_docs --write
 	$(BIN)/python -m reconciler.cli.command_docs --write
 	$(BIN)/python -m tests.file_map --write
 
