@@ -89,6 +89,14 @@ def test_chunks_are_within_bounds_in_order_and_never_split_an_entity(sizes, repe
         assert full or operations + len(other[0].operations) > MAX_OPERATIONS
 
 
+def test_a_chunk_is_full_at_a_thousand_entities_or_two_thousand_operations():
+    for operations, sizes in ((1, [1000, 1000, 1]), (2, [1000, 1000, 1]), (3, [666, 666, 666, 3])):
+        many = [
+            Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * operations) for n in range(2001)
+        ]
+        assert [len(chunk) for chunk in chunks(many)] == sizes
+
+
 def test_an_entity_that_is_larger_than_a_chunk_goes_alone():
     large = Alteration(ALICE, ((str(RATE), 1.0),) * (MAX_OPERATIONS + 1))
     small = Alteration(entity(user="bob"), ((str(RATE), 1.0),))

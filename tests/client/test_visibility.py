@@ -1,0 +1,64 @@
+"""What counts as shown by a broker, without one: every operation of every alteration, on every broker."""
+
+import asyncio
+
+import pytest
+
+from reconciler.client.backoff import Deadline
+from reconciler.client.visibility import FEW, Watch, shows
+from reconciler.ports import Node, Visibility
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.filters import Filter
+from reconciler.quota.outcome import Alteration
+from reconciler.quota.state import State
+from tests.fakes.clock import FakeClock
+
+NODES = [Node(id=number, host=f"b{number}", port=9092) for number in (1, 2)]
+EXPECTED = [
+    Alteration(entity(user=f"u{number}"), (("producer_byte_rate", 5.0),))
+    for number in range(FEW + 2)
+]
+
+
+def wait(expected: list[Alteration], missing: dict[int, Entity]) -> Visibility:
+    """Brokers that show everything but one entity each, looked at for some seconds."""
+    clock = FakeClock()
+
+    async def describe(wanted: Filter, node: int, _: Deadline) -> State:
+        return State(
+            limits={
+                one.entity: (5.0, None, None, None, None)
+                for one in expected
+                if wanted.matches(one.entity) and one.entity != missing.get(node)
+            }
+        )
+
+    async def live(_: Deadline) -> list[Node]:
+        return NODES
+
+    watch = Watch(
+        expected=expected,
+        describe=describe,
+        live=live,
+        deadline=Deadline(at=clock.monotonic() + 2.0),
+        clock=clock,
+    )
+    return asyncio.run(watch.run())
+
+
+@pytest.mark.parametrize("count", [1, 2, FEW, FEW + 1])
+def test_every_alteration_has_to_be_shown_by_every_broker(count):
+    expected = EXPECTED[:count]
+    assert wait(expected, {}).everywhere
+    for one in expected:
+        found = wait(expected, {2: one.entity})
+        assert (found.visible, found.lagging) == ((1,), (2,))
+
+
+def test_every_operation_of_an_alteration_counts():
+    both = Alteration(entity(user="a"), (("producer_byte_rate", 5.0), ("consumer_byte_rate", None)))
+    subject = both.entity
+    assert shows(State(limits={subject: (5.0, None, None, None, None)}), both)
+    assert not shows(State(limits={subject: (5.0, 1.0, None, None, None)}), both)
+    assert not shows(State(limits={subject: (4.0, None, None, None, None)}), both)
+    assert not shows(State(), both)

@@ -1,0 +1,174 @@
+"""The run: a copy of the project per worker, one fault at a time, the named tests, a table; the working tree is never touched.
+
+``python -m tests.mutants [WORDS]`` runs the faults whose description or file holds all the words. It fails if a fault
+survives, if its text is not found exactly once, if it does not even import, or if the tests are red without any fault.
+"""
+
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants import core, rim
+from tests.mutants.fault import Fault
+
+ROOT = Path(__file__).resolve().parents[2]
+FAULTS = (*core.FAULTS, *rim.FAULTS)
+SECONDS = 90
+WORKERS = max(2, os.cpu_count() or 2)
+COPIED = ("reconciler", "tests")
+LINKED = ("pyproject.toml", "crds", "docs", "examples", "README.md")
+PYTEST = (
+    "-m",
+    "pytest",
+    "-q",
+    "-x",
+    "-m",
+    "not integration",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:randomly",
+)
+RED, GREEN = 1, 0
+UNSHRUNK = """
+from hypothesis import Phase  # a failure is all that is asked for: nobody reads the smallest example
+
+hypothesis.settings.register_profile(
+    "mutants", hypothesis.settings.get_profile("fast"), phases=[Phase.explicit, Phase.generate]
+)
+hypothesis.settings.load_profile("mutants")
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of one fault."""
+
+    fault: Fault
+    word: str
+    seconds: float
+    detail: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether the tests saw it."""
+        return self.word == "killed"
+
+
+def copy_project(folder: Path) -> Path:
+    """A project of its own that tests can run in."""
+    for name in COPIED:
+        _ = shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    for name in LINKED:
+        if (ROOT / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+    with (folder / "tests" / "conftest.py").open("a") as conftest:
+        _ = conftest.write(UNSHRUNK)
+    return folder
+
+
+def run_tests(folder: Path, tests: Iterable[str]) -> tuple[int, str]:
+    """Exit code and the end of the output; a run that takes too long counts as red, for a fault may hang."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, *PYTEST, *tests],
+            cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return RED, f"no end within {SECONDS} s"
+    return done.returncode, done.stdout[-1_500:]
+
+
+def judge(folder: Path, fault: Fault) -> Verdict:
+    """Plants the fault, runs its tests, takes it out again."""
+    started = time.monotonic()
+    path = folder / fault.file
+    text = path.read_text()
+    if text.count(fault.old) != 1:
+        return Verdict(
+            fault=fault, word="NOT FOUND", seconds=0.0, detail=f"{text.count(fault.old)} times"
+        )
+    _ = path.write_text(text.replace(fault.old, fault.new))
+    try:
+        code, output = run_tests(folder, fault.tests)
+    finally:
+        _ = path.write_text(text)
+    word = {RED: "killed", GREEN: "SURVIVED"}.get(code, "BROKEN")
+    seconds = time.monotonic() - started
+    return Verdict(fault=fault, word=word, seconds=seconds, detail="" if code == RED else output)
+
+
+def run(faults: Sequence[Fault]) -> list[Verdict]:
+    """All verdicts, in the order of the faults; prints each as it comes."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        folders: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for number in range(WORKERS):
+            folders.put(copy_project(Path(place) / str(number)))
+
+        def in_a_folder(fault: Fault) -> Verdict:
+            folder = folders.get()
+            try:
+                return judge(folder, fault)
+            finally:
+                folders.put(folder)
+
+        baseline = folders.get()
+        code, output = run_tests(baseline, sorted({one for fault in faults for one in fault.tests}))
+        folders.put(baseline)
+        if code != GREEN:
+            raise SystemExit(f"the tests are not green without any fault:\n{output}")
+        verdicts = []
+        with ThreadPoolExecutor(WORKERS) as workers:
+            for verdict in workers.map(in_a_folder, faults):
+                say(line(verdict))
+                verdicts.append(verdict)
+    return verdicts
+
+
+def say(text: str) -> None:
+    """One line, at once."""
+    _ = sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def line(verdict: Verdict) -> str:
+    """One row of the table."""
+    fault = verdict.fault
+    file = fault.file.removeprefix("reconciler/")
+    return f"{verdict.word:9}  {verdict.seconds:5.1f} s  {file:32}  {fault.what}"
+
+
+def main(words: Sequence[str]) -> int:
+    """0 if the tests see every fault."""
+    chosen = [
+        fault for fault in FAULTS if all(word in f"{fault.file} {fault.what}" for word in words)
+    ]
+    started = time.monotonic()
+    verdicts = run(chosen)
+    missed = [one for one in verdicts if not one.good]
+    for one in missed:
+        say(f"\n{line(one)}\n{one.detail}")
+    say(
+        f"\n{len(verdicts)} faults, {len(verdicts) - len(missed)} seen by the tests,"
+        f" {len(missed)} not; {time.monotonic() - started:.0f} s"
+    )
+    return 1 if missed or not verdicts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
