@@ -80,15 +80,15 @@ def basis_of(changes: Iterable[Change], *, owned: Owned, live: State) -> Basis:
 
 def differences(then: Basis, now: Basis) -> tuple[Difference, ...]:
     """Where two bases of the same changes disagree, sorted; empty = the plan still fits."""
+    if then == now:
+        return ()
     before, after = _by_pair(then), _by_pair(now)
     found: list[Difference] = []
-    for pair in sorted(
-        before.keys() | after.keys(), key=lambda p: (sort_key(p[0]), COLUMN_OF[p[1]])
-    ):
+    for pair in before.keys() | after.keys():
         one, other = before.get(pair), after.get(pair)
         if one is None or other is None or not one.agrees_with(other):
             found.append(Difference(entity=pair[0], key=pair[1], then=one, now=other))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: (sort_key(one.entity), COLUMN_OF[one.key])))
 
 
 def _by_pair(basis: Basis) -> Mapping[Pair, Ground]:

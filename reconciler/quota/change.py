@@ -186,9 +186,15 @@ def effect_digest(cluster_id: str, changes: Iterable[Change]) -> str:
 
     It binds an approval to an effect; it is not a signature.
     """
-    operations = [
-        [[[kind, name] for kind, name in parts(change.entity)], change.key, change.after]
-        for change in sorted(changes, key=lambda one: (sort_key(one.entity), COLUMN_OF[one.key]))
-    ]
+    by_entity: dict[Entity, list[Change]] = {}
+    for change in changes:
+        by_entity.setdefault(change.entity, []).append(change)
+    operations: list[tuple[object, Key, float | None]] = []
+    for subject in sorted(by_entity, key=sort_key):
+        named = parts(subject)
+        operations += [
+            (named, change.key, change.after)
+            for change in sorted(by_entity[subject], key=lambda one: COLUMN_OF[one.key])
+        ]
     text = json.dumps([cluster_id, operations], ensure_ascii=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

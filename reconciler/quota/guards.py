@@ -218,7 +218,10 @@ def _bound(change: Change, bounds: Iterable[Bound]) -> Bound:
     fitting = (
         one for one in bounds if one.key is change.key and one.entities.matches(change.entity)
     )
-    return next(fitting, Bound(entities=EVERYTHING, key=change.key))
+    return next(fitting, _UNBOUND[change.key])
+
+
+_UNBOUND: Final = {key: Bound(entities=EVERYTHING, key=key) for key in Key}
 
 
 def _effects(
@@ -239,9 +242,8 @@ def _effects(
 
 def _jump(change: Change, reaches: Iterable[Reach], guards: Guards) -> list[Violation]:
     """The largest jump of clients that are limited before and after, if it is too large."""
-    jumps = [(_size(reach), reach) for reach in reaches]
-    size, worst = max(jumps, key=lambda jump: jump[0], default=(1.0, None))
-    if worst is None or size <= guards.max_change_factor * ROUNDING:
+    worst = max(reaches, key=_size, default=None)
+    if worst is None or (size := _size(worst)) <= guards.max_change_factor * ROUNDING:
         return []
     message = (
         f"{change.key} goes from {worst.before:.15g} to {worst.after:.15g} for clients under it:"
@@ -254,7 +256,8 @@ def _size(reach: Reach) -> float:
     """By how much a limit grows or shrinks; infinite from or to a number that nothing can be compared with."""
     if reach.before is None or reach.after is None or reach.before == reach.after:
         return 1.0
-    return math.inf if reach.factor is None else max(reach.factor, 1 / reach.factor)
+    factor = reach.factor
+    return math.inf if factor is None else max(factor, 1 / factor)
 
 
 def _twins(twins: Iterable[Twin]) -> list[Violation]:

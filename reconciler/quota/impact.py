@@ -1,6 +1,6 @@
 """What a plan means for people: who gets another limit, what is tightened or loosened, what can never apply, what goes silent."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -112,7 +112,7 @@ def assess(plan: Plan, live: State, *, known: Iterable[Principal] = ()) -> Impac
     after_shadows = shadows(after, touched)
     return Impact(
         effects=tuple(_effect(change, live, after) for change in plan.changes),
-        affected=tuple(_affected(principals, live, after)) if touched else (),
+        affected=tuple(_affected(principals, live, after, touched)) if touched else (),
         shadows=after_shadows,
         new_shadows=tuple(one for one in after_shadows if one not in before_shadows),
         silent=_silent(plan, live, after),
@@ -182,10 +182,15 @@ def _direction(before: float | None, after: float | None) -> Direction:
     return Direction.TIGHTENED if after < before else Direction.LOOSENED
 
 
-def _affected(principals: Iterable[Principal], live: State, after: State) -> Iterable[Affected]:
+def _affected(
+    principals: Iterable[Principal], live: State, after: State, touched: Collection[Key]
+) -> Iterable[Affected]:
+    """Clients with another limit; a key that no change names is the same for everybody."""
     for principal in principals:
         pairs = zip(
-            resolve(live, principal).effective, resolve(after, principal).effective, strict=True
+            resolve(live, principal, touched).effective,
+            resolve(after, principal, touched).effective,
+            strict=True,
         )
         for old, new in pairs:
             if (old.value, old.bucket) != (new.value, new.bucket):

@@ -6,6 +6,7 @@ entities name are left to :func:`reconciler.quota.impact.assess`, which asks abo
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from reconciler.quota.change import Change
@@ -53,7 +54,7 @@ def reaches_of(change: Change, live: State, after: State) -> tuple[Reach, ...]:
     for candidates in ladders(change.entity):
         was, old = _first(live, candidates, change.key)
         will, new = _first(after, candidates, change.key)
-        found.append(Reach(before=old, after=new, holds=change.entity in {was, will}))
+        found.append(Reach(before=old, after=new, holds=change.entity in (was, will)))
     return tuple(found)
 
 
@@ -63,6 +64,7 @@ def reach_of(change: Change, live: State, after: State) -> Reach:
     return next((reach for reach in reaches if reach.holds), reaches[0])
 
 
+@lru_cache(maxsize=64)  # the changes of an entity follow one another
 def ladders(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
     """For each kind of client that an entity is written for, the entities that can hold for it, closest first."""
     user, client_id, ip = subject

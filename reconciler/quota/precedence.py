@@ -4,8 +4,10 @@ Source: org.apache.kafka.server.quota.ClientQuotaManager.DefaultQuotaCallback (4
 4.1), compared with that class for all 256 subsets of the levels in the tests.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
@@ -70,6 +72,7 @@ class Resolution:
         return next((one.value for one in self.effective if one.key is key), None)
 
 
+@lru_cache(maxsize=64)  # the same client is looked at before and after
 def candidates(user: str | None, client_id: str | None) -> tuple[Entity, ...]:
     """The entities that can hold for a client, closest first: eight, fewer where a name is missing or empty.
 
@@ -93,27 +96,36 @@ def ip_candidates(ip: str) -> tuple[Entity, ...]:
     return Entity((ABSENT, ABSENT, ip)), Entity((ABSENT, ABSENT, DEFAULT))
 
 
-def resolve(state: State, principal: Principal) -> Resolution:
+def resolve(state: State, principal: Principal, keys: Collection[Key] = COLUMNS) -> Resolution:
     """The effective limits of one client: at most ten look-ups, however large the state is.
 
     Keys of users and client ids are answered if a user or a client id is given, the connection rate if an ip is.
+
+    Args:
+        state: What is live.
+        principal: Who.
+        keys: Which keys are asked for.
     """
     effective: list[Effective] = []
-    around = _present(state.limits, candidates(principal.user, principal.client_id))
     if principal.user is not None or principal.client_id is not None:
-        effective.extend(
-            _closest(key, around, principal) for key in COLUMNS if not RULES[key].on_ip
-        )
-    if principal.ip is not None:
+        around = _present(state.limits, candidates(principal.user, principal.client_id))
+        effective.extend(_closest(key, around, principal) for key in _OF_CLIENTS if key in keys)
+    if principal.ip is not None and Key.CONNECTION_CREATION_RATE in keys:
         there = _present(state.limits, ip_candidates(principal.ip))
         effective.append(_closest(Key.CONNECTION_CREATION_RATE, there, principal))
     return Resolution(principal=principal, effective=tuple(effective))
 
 
+_OF_CLIENTS: Final = tuple(key for key in COLUMNS if not RULES[key].on_ip)
+_UNLIMITED: Final = {
+    key: Effective(key=key, value=None, source=None, level=0, bucket=(), lost=()) for key in COLUMNS
+}
+
+
 def _present(
     limits: Mapping[Entity, Limits], wanted: tuple[Entity, ...]
 ) -> tuple[tuple[Entity, Limits], ...]:
-    return tuple((subject, limits[subject]) for subject in wanted if subject in limits)
+    return tuple([(subject, limits[subject]) for subject in wanted if subject in limits])
 
 
 def _closest(
@@ -126,7 +138,7 @@ def _closest(
         if value is not None:
             holding.append((subject, value))
     if not holding:
-        return Effective(key=key, value=None, source=None, level=0, bucket=(), lost=())
+        return _UNLIMITED[key]
     source, value = holding[0]
     return Effective(
         key=key,
@@ -135,7 +147,7 @@ def _closest(
         level=level(source),
         bucket=bucket(source, principal),
         lost=tuple(
-            Lost(entity=other, level=level(other), value=number) for other, number in holding[1:]
+            [Lost(entity=other, level=level(other), value=number) for other, number in holding[1:]]
         ),
     )
 
