@@ -1,0 +1,45 @@
+"""examples/demo.py shows what it says, on the sandbox and on a real broker."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEMO = Path(__file__).parents[2] / "examples/demo.py"
+
+
+@pytest.mark.parametrize(
+    "broker", ["sandbox", pytest.param("kafka", marks=pytest.mark.integration)]
+)
+def test_the_demo_sees_everything_it_should(broker):
+    done = subprocess.run(
+        [sys.executable, str(DEMO), "--broker", broker],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    for line in ("$ kquota plan", "$ kquota apply", "$ kquota drift", "$ kquota resolve"):
+        assert line in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Seen in ")
+
+
+def test_the_demo_fails_when_a_step_does_not_show_what_it_should(tmp_path):
+    broken = tmp_path / "examples"
+    broken.mkdir()
+    text = DEMO.read_text().replace('shows=["Nothing to do"]', 'shows=["something else"]')
+    (broken / "demo.py").write_text(text)
+    for name in ("kquota.yaml", "quotas"):
+        (broken / name).symlink_to(DEMO.parent / name)
+    (tmp_path / "reconciler").symlink_to(DEMO.parents[1] / "reconciler")
+    done = subprocess.run(
+        [sys.executable, str(broken / "demo.py")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "did not show 'something else'" in done.stdout
