@@ -8,7 +8,7 @@ from reconciler.cli.console import Console
 from reconciler.cli.documents import load
 from reconciler.cli.exits import Exit
 from reconciler.cli.orders import orders_for, origin_of, unlimited
-from reconciler.cli.planning import Sources, narrowed
+from reconciler.cli.planning import Sources, addressed, narrowed
 from reconciler.cli.running import run
 from reconciler.cli.where import Target
 from reconciler.cli.world import Records, World, world
@@ -80,7 +80,8 @@ async def _prepared(
     desired = _desired(console, target, seen)
     first = preview(seen, desired, orders, verdict=Verdict(source="none"))
     verdict = await asked_rules(outside.ports, orders, seen, first.plan.changes)
-    return orders, narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), orders)
+    prepared = narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), orders)
+    return orders, addressed(prepared, target, outside)
 
 
 def _desired(console: Console, target: Target, seen: Observation) -> Desired:

@@ -13,6 +13,7 @@ from reconciler.cli.orders import Limits, orders_for, origin_of
 from reconciler.cli.where import Target
 from reconciler.cli.world import Records
 from reconciler.quota.desired import Desired
+from reconciler.quota.twins import ADDRESS
 from reconciler.reconcile import Orders, Prepared
 
 if TYPE_CHECKING:
@@ -97,7 +98,25 @@ async def prepared_for(task: Task, world: "World") -> Prepared:
     from reconciler.reconcile import prepare
 
     orders = replace(task.orders, own_principal=world.own_principal)
-    return narrowed(await prepare(world.ports, orders, task.desired), orders)
+    return addressed(
+        narrowed(await prepare(world.ports, orders, task.desired), orders), task.target, world
+    )
+
+
+def addressed(prepared: Prepared, target: Target, world: "World") -> Prepared:
+    """The same with this cluster's address in the commands that violations tell people to type."""
+    if not prepared.preview.violations:
+        return prepared
+    import shlex
+
+    here = str(world.config.bootstrap[0])
+    if target.where.command_config is not None:
+        here += f" --command-config {shlex.quote(str(target.where.command_config))}"
+    told = tuple(
+        replace(one, message=one.message.replace(ADDRESS, here))
+        for one in prepared.preview.violations
+    )
+    return replace(prepared, preview=replace(prepared.preview, violations=told))
 
 
 def narrowed(prepared: Prepared, orders: Orders) -> Prepared:

@@ -13,6 +13,9 @@ from typing import Final
 from reconciler.quota.entity import Entity
 from reconciler.quota.state import State, set_values
 
+ADDRESS: Final = "HOST:PORT"
+"""What stands for a broker in the text of a command; who knows one puts it there."""
+
 _IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,3}")
 
 
@@ -34,7 +37,7 @@ class Twin:
     def removal(self) -> str:
         """The command that removes the twin."""
         return (
-            f"kafka-client-quotas --bootstrap-server HOST:PORT --alter --names=ip={self.live[2]}"
+            f"kafka-client-quotas --bootstrap-server {ADDRESS} --alter --names=ip={self.live[2]}"
             f" --delete={','.join(self.keys)}"
         )
 

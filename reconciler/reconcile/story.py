@@ -17,7 +17,7 @@ from reconciler.quota.desired import Desired
 from reconciler.quota.entity import Entity
 from reconciler.quota.guards import check, own_limits
 from reconciler.quota.impact import assess, known_from
-from reconciler.quota.keys import COLUMN_OF
+from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.owned import OverrideSet, RecordChange
 from reconciler.quota.plan import compare
@@ -185,6 +185,7 @@ def _narrowed(plan: Plan, orders: Orders) -> Plan:
             for one in plan.bookkeeping
             if not isinstance(one, OverrideSet) and only(one.entity, one.key)
         ),
+        twins=tuple(twin for twin in plan.twins if only(twin.entity, Key.CONNECTION_CREATION_RATE)),
     )
 
 
