@@ -1,6 +1,7 @@
 """``kquota sandbox``: the embedded broker in the foreground, until Ctrl-C."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never
@@ -30,6 +31,9 @@ Example:
   kquota sandbox --port 9092
   kquota sandbox --behave-as 3.9 --state quotas.json
   kquota sandbox --user admin:secret --user ci:secret2:planner"""
+
+USUAL_COLLECTION: Final = 700
+"""CPython's own threshold of the cyclic collector: unlike other commands, this one runs for days."""
 
 _PROFILES: Final = ("3.4", "3.9", "4.x")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -89,6 +93,7 @@ def sandbox(
         state_file=state,
     )
     try:
+        gc.set_threshold(USUAL_COLLECTION)
         run(_serve(console, settings, output))
     except KeyboardInterrupt:
         console.note("stopped")
