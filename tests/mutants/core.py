@@ -159,7 +159,7 @@ FAULTS: tuple[Fault, ...] = (
         ("a share at its bound is refused",
          "100 * count > guards.max_removed_percent * owned_pairs", "100 * count >= guards.max_removed_percent * owned_pairs", GUARDS),
         ("only growing limits are guarded",
-         "max(reach.factor, 1 / reach.factor)", "reach.factor", GUARDS),
+         "max(factor, 1 / factor)", "factor", GUARDS),
         ("defaults are not protected",
          "        if DEFAULT in change.entity\n", "        if \"<default>\" in change.entity\n", GUARDS),
         ("a maximum switches the guard against slips off",
@@ -213,8 +213,7 @@ FAULTS: tuple[Fault, ...] = (
         ("the digest ignores the cluster",
          "    text = json.dumps([cluster_id, operations]", "    text = json.dumps([operations]", ("tests/quota/test_change.py",)),
         ("the digest depends on the order",
-         "        for change in sorted(changes, key=lambda one: (sort_key(one.entity), COLUMN_OF[one.key]))",
-         "        for change in changes", ("tests/quota/test_change.py",)),
+         "    for subject in sorted(by_entity, key=sort_key):", "    for subject in by_entity:", ("tests/quota/test_change.py",)),
     ),
     *in_file(
         "state",
