@@ -190,7 +190,9 @@ def test_the_sandbox_command_says_where_it_listens_and_stops_when_told(folder, k
         folder, "sandbox", "--format", "json", "--behave-as", "3.9", "--state", "s.json"
     )
     try:
-        said = json.loads(process.stdout.readline())
+        line = process.stdout.readline()
+        assert line, process.communicate(timeout=PATIENCE_SECONDS)[1]
+        said = json.loads(line)
         assert said["behavesAs"] == "3.9"
         (folder / "q.yaml").write_text(quota("a"))
         assert kquota("apply", "q.yaml", "--yes", "--bootstrap-server", said["bootstrap"]).code == 0
