@@ -11,11 +11,12 @@ from typing import Final
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.durable import append
+from reconciler.render.compact import compact
 
 ENTRY_VERSION: Final = 1
 """Version of the line format, in every line as ``v``."""
 
-_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_ENCODE: Final = compact()
 
 
 class FileAuditLog:

@@ -27,12 +27,13 @@ from reconciler.quota.keys import Key
 from reconciler.quota.owned import Intent, Override, Owned, Owner, Owners, Pair, Record
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
+from reconciler.render.compact import compact
 
 KIND: Final = "kquota-inventory"
 FORMAT: Final = 1
 
 _V = TypeVar("_V")
-_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_ENCODE: Final = compact()
 _SECTIONS: Final = ("writers", "owners", "records", "intents", "drift", "orphaned", "overrides")
 
 

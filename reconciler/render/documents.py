@@ -13,6 +13,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from reconciler.errors import ConfigError, QuotaValueError
 from reconciler.quota.entity import Entity, from_parts, parts
+from reconciler.render.compact import compact
 from reconciler.render.units import json_number
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -21,9 +22,7 @@ _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf
 """Values that a cluster may hold and JSON cannot say; written as these strings."""
 
 
-_ENCODE: Final = json.JSONEncoder(
-    separators=(",", ":"), sort_keys=True, ensure_ascii=True, allow_nan=False
-).encode
+_ENCODE: Final = compact(sort_keys=True)
 _SMALL: Final = json.JSONEncoder(
     separators=(", ", ": "), sort_keys=True, ensure_ascii=True, allow_nan=False
 ).encode

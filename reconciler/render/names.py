@@ -12,6 +12,7 @@ name ``""`` look different and ``read_entity`` can read back what ``entity_text`
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from reconciler.errors import QuotaValueError
@@ -72,6 +73,7 @@ def quoted(name: str) -> str:
     return '"' + safe.replace('"', '\\"') + '"'
 
 
+@lru_cache(maxsize=64)  # rows about one entity follow one another
 def entity_text(subject: Entity) -> str:
     """An entity as ``user=alice,client-id=<default>``; every odd name is quoted."""
     return ",".join(
