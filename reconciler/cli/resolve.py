@@ -3,7 +3,7 @@
 import csv
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -129,19 +129,31 @@ def _read(source: str) -> "list[Principal]":
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{source} cannot be read: {error}") from error
-    rows = csv.reader(io.StringIO(text, newline=""))
-    head = [name.strip() for name in next(rows, [])]
+    rows = _rows(text, source)
+    head = [name.strip() for name in next(rows, (1, []))[1]]
     if not head or set(head) - set(_COLUMNS) or len(set(head)) != len(head):
         raise UsageError(
             f"{source}:1: the first line must name the columns, of {', '.join(_COLUMNS)}",
             hint="user,client_id",
         )
     found = []
-    for row in rows:
+    for line, row in rows:
         if not row:
             continue
         if len(row) != len(head):
-            raise UsageError(f"{source}:{rows.line_num}: {len(row)} fields, not {len(head)}")
+            raise UsageError(f"{source}:{line}: {len(row)} fields, not {len(head)}")
+        if not any(row):
+            raise UsageError(f"{source}:{line}: every field is empty, so this is no client")
         given = {name: value or None for name, value in zip(head, row, strict=True)}
         found.append(Principal(**given))
     return list(dict.fromkeys(found))
+
+
+def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines with what they hold; an empty line holds nothing."""
+    rows = csv.reader(io.StringIO(text, newline=""))
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error as error:
+        raise UsageError(f"{source}:{rows.line_num}: not CSV: {error}") from error

@@ -105,8 +105,9 @@ def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
 
 @pytest.mark.parametrize(
     ("stdin", "said"),
-    [("", "must name the columns"), ("usr\nx\n", "must name"), ("user,ip\na\n", "1 fields, not 2")],
-)
+    [("", "must name the columns"), ("usr\nx\n", "must name"), ("user,ip\na\n", "1 fields, not 2"),
+     ("user,ip\na,\n,\n", "-:3: every field is empty"), ("user\n" + "a" * 140_000, "-:2: not CSV")],
+)  # fmt: skip
 def test_a_bad_list_of_clients_is_refused_with_its_line(kquota, at, stdin, said):
     ran = kquota("resolve", *at, "--from", "-", stdin=stdin)
     assert ran.code == 1
