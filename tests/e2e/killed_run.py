@@ -83,6 +83,8 @@ async def main(bootstrap: str, path: str, moment: str) -> int:
             watched = Watched(inventory, client, Fatal(moment))
             ports = Ports(store=watched, inventory=watched, clock=SystemClock())
             outcome = await apply(ports, EVERYTHING, await prepare(ports, EVERYTHING, desired()))
+    word = "complete" if outcome.complete else "incomplete"
+    _ = sys.stdout.write(f"{len(outcome.pairs)} changes {word}\n")
     return 0 if outcome.complete else 1
 
 
