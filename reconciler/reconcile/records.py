@@ -1,6 +1,6 @@
 """What the inventory is told: an intent per change before sending, its result after looking, and nothing twice."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from reconciler.quota.change import Change, Finding, Plan
 from reconciler.quota.outcome import Applied, Unknown
@@ -13,6 +13,7 @@ from reconciler.quota.owned import (
     OverrideEnded,
     Owned,
     Owner,
+    Pair,
     RecordChange,
     Recorded,
 )
@@ -32,17 +33,27 @@ def intents(changes: Iterable[Change], *, now: float) -> tuple[RecordChange, ...
     )
 
 
-def results(pairs: Iterable[PairOutcome], *, now: float) -> tuple[RecordChange, ...]:
-    """What is certain about each change. What is not keeps its intent, and the next look decides."""
+def results(
+    pairs: Iterable[PairOutcome], *, now: float, waiting: Collection[Pair] = ()
+) -> tuple[RecordChange, ...]:
+    """What is certain about each change. What is not keeps its intent, and the next look decides.
+
+    Args:
+        pairs: What became of each change.
+        now: Seconds since the epoch.
+        waiting: Pairs that an earlier run wrote and whose write may still land: their intents end only with a result.
+    """
     made: list[RecordChange] = []
     for pair in pairs:
-        made.extend(_result(pair, now))
+        made.extend(_result(pair, now, waiting))
     return tuple(made)
 
 
-def _result(pair: PairOutcome, now: float) -> Iterable[RecordChange]:
+def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterable[RecordChange]:
+    subject, key = pair.change.entity, pair.change.key
     if not isinstance(pair.result, Applied | Unknown):
-        yield IntentEnded(entity=pair.change.entity, key=pair.change.key)
+        if (subject, key) not in waiting:
+            yield IntentEnded(entity=subject, key=key)
     elif pair.seen is Seen.VISIBLE:
         yield from _landed(pair.change, now)
     elif isinstance(pair.result, Applied) and pair.seen is Seen.CHANGED:

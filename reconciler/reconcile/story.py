@@ -1,5 +1,6 @@
 """The whole story: observe, plan, guard, validate; then send, look again, record, tell."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from reconciler.errors import (
@@ -19,7 +20,7 @@ from reconciler.quota.guards import check, own_limits
 from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.outcome import Alteration
-from reconciler.quota.owned import OverrideSet, RecordChange
+from reconciler.quota.owned import OverrideSet, Pair, RecordChange
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Policy
 from reconciler.quota.report import Outcome, Preview, Verdict
@@ -123,7 +124,14 @@ async def apply(ports: Ports, orders: Orders, prepared: Prepared) -> Outcome:
     started = ports.clock.now()
     plan = prepared.plan
     bookkeeping = _bookkeeping(prepared, orders)
-    intents = records.intents(plan.changes, now=started)
+    waiting = prepared.seen.unsettled(started)
+    # A change that waits for an earlier write of another value is not sent: the intent of that write stays.
+    sendable = [
+        one
+        for one in plan.changes
+        if (pair := (one.entity, one.key)) not in waiting or waiting[pair].value == one.after
+    ]
+    intents = records.intents(sendable, now=started)
     await ports.inventory.write(plan.cluster_id, (*bookkeeping, *intents))
     sender = Sender(
         store=ports.store,
@@ -147,7 +155,7 @@ async def apply(ports: Ports, orders: Orders, prepared: Prepared) -> Outcome:
         ended_at=ports.clock.now(),
         origin=orders.origin,
     )
-    outcome = await _recorded(ports, outcome)
+    outcome = await _recorded(ports, outcome, waiting)
     if outcome.interrupted:
         raise Interrupted(
             _told(outcome), outcome=outcome, hint="run it again; it goes on from here"
@@ -284,11 +292,12 @@ def _unsettled(prepared: Prepared, now: float) -> tuple[Alteration, ...]:
     return tuple(Alteration(subject, tuple(pairs)) for subject, pairs in waiting.items())
 
 
-async def _recorded(ports: Ports, outcome: Outcome) -> Outcome:
+async def _recorded(ports: Ports, outcome: Outcome, waiting: Collection[Pair]) -> Outcome:
     """The outcome after it was written down; that it could not be is part of the outcome, not a crash."""
     try:
         await ports.inventory.write(
-            outcome.cluster_id, records.results(outcome.pairs, now=outcome.ended_at)
+            outcome.cluster_id,
+            records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
         )
         if ports.audit is not None:
             ports.audit.append(audit.entries(outcome))

@@ -11,6 +11,13 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/reconcile/test_story.py",),
     ),
     Fault(
+        what="a run that is held forgets an earlier write of unknown fate",
+        file="reconciler/reconcile/records.py",
+        old="        if (subject, key) not in waiting:\n",
+        new="        if waiting is not None:\n",
+        tests=("tests/reconcile/test_story.py",),
+    ),
+    Fault(
         what="guards are not asked before applying",
         file="reconciler/reconcile/story.py",
         old="    if shown.violations:\n",

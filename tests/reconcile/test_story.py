@@ -185,6 +185,32 @@ def test_an_unknown_write_holds_other_writes_for_65_seconds_and_then_is_planned_
     assert world.cluster.truth == state({ALICE: {RATE: 20.0}})
 
 
+def test_a_held_run_in_between_does_not_make_an_unknown_write_forgotten():
+    world = World()
+    world.cluster.faults.unknown[ALICE] = LATE
+    world.apply(documents({ALICE: {RATE: 10.0}}))
+    world.cluster.faults.unknown.clear()
+    first = world.owned().intents
+    changed = documents({ALICE: {RATE: 20.0}})
+    for _ in range(3):
+        world.cluster.clock.advance(5.0)
+        assert words(world.apply(changed)) == {(ALICE, RATE): "HELD"}
+        assert world.owned().intents == first
+    world.cluster.clock.advance(66.0)
+    assert world.apply(changed).complete
+
+
+def test_the_same_value_sent_again_and_refused_may_still_land_from_the_first_time():
+    world = World()
+    world.cluster.faults.unknown[ALICE] = LATE
+    wanted = documents({ALICE: {RATE: 10.0}})
+    world.apply(wanted)
+    world.cluster.faults.unknown.clear()
+    world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
+    assert words(world.apply(wanted)) == {(ALICE, RATE): "REJECTED"}
+    assert (ALICE, RATE) in world.owned().intents
+
+
 def test_the_same_value_may_be_sent_again_at_once():
     world = World()
     world.cluster.faults.unknown[ALICE] = LATE
