@@ -37,6 +37,9 @@ def json_number(value: float | None) -> float | int | None:
 
 def byte_rate(value: float) -> str:
     """``10 MiB/s``, ``20 MB/s``, ``≈ 9.54 MiB/s``: the unit in which the number is round, if there is one."""
+    # Brokers before 4.4 store infinities and NaN, and so does whoever writes the log directly.
+    if not math.isfinite(value):
+        return f"{number(value)} B/s"
     for name, size in (*_BINARY, *_DECIMAL):
         scaled = value / size
         if scaled >= 1 and scaled * 4 == math.floor(scaled * 4) and scaled < 1024:

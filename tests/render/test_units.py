@@ -1,5 +1,7 @@
 """Numbers for people never hide the exact number."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,3 +81,10 @@ def test_counts_agree_with_their_noun():
     assert units.count(1, "change") == "1 change"
     assert units.count(1200, "change") == "1,200 changes"
     assert units.count(2, "entity", "entities") == "2 entities"
+
+
+@pytest.mark.parametrize("key", Key)
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, -5.0, 0.0, 1e308])
+def test_a_value_that_no_manifest_may_hold_is_shown_all_the_same(key: Key, value: float) -> None:
+    assert repr(value) in units.limit(key, value) or units.number(value) in units.limit(key, value)
+    assert units.quantity(key, value)
