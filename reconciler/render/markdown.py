@@ -72,7 +72,7 @@ def plan_markdown(
 def outcome_markdown(outcome: Outcome, *, limit: int = GITHUB_LIMIT, cut: Cut | None = None) -> str:
     """An outcome as Markdown; only what did not go well is listed."""
     done = sum(pair.is_done for pair in outcome.pairs)
-    head = [f"**{done} of {count(len(outcome.pairs), 'change')} applied and visible**"]
+    head = [f"**{done:,} of {count(len(outcome.pairs), 'change')} applied and visible**"]
     if outcome.failure:
         head += ["", prose(outcome.failure)]
     rows, _ = trouble_rows(outcome, most=len(outcome.pairs))

@@ -149,11 +149,11 @@ def summary(preview: Preview) -> str:
     if not preview.plan.changes:
         return f"Nothing to do: {count(numbers['inSync'], 'declared limit')} in sync."
     parts = [
-        f"{numbers[name]} to {name}" for name in ("create", "update", "remove") if numbers[name]
+        f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
     ]
     entities = count(numbers["entities"], "entity", "entities")
     return (
-        f"{', '.join(parts)} on {entities}; {numbers['inSync']} in sync; policy {preview.policy}."
+        f"{', '.join(parts)} on {entities}; {numbers['inSync']:,} in sync; policy {preview.policy}."
     )
 
 
@@ -164,7 +164,7 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
         return ()
     lines: list[str] = []
     directions = [
-        f"{impact.count(direction)} {direction}"
+        f"{impact.count(direction):,} {direction}"
         for direction in Direction
         if direction is not Direction.UNCHANGED and impact.count(direction)
     ]
@@ -174,8 +174,8 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
         affected = len({one.principal for one in impact.affected})
         moved = len({one.principal for one in impact.affected if one.moved})
         lines.append(
-            f"Of {count(impact.known, 'known client')}, {affected} get another limit"
-            + (f", {moved} of them another bucket" if moved else "")
+            f"Of {count(impact.known, 'known client')}, {affected:,} get another limit"
+            + (f", {moved:,} of them another bucket" if moved else "")
             + "."
         )
     if impact.new_shadows:

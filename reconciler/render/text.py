@@ -72,7 +72,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
     if outcome.pairs or not outcome.bookkeeping:
         lines.append(
             style.paint(
-                f"{done} of {count(len(outcome.pairs), 'change')} applied and visible"
+                f"{done:,} of {count(len(outcome.pairs), 'change')} applied and visible"
                 if outcome.pairs
                 else "Nothing to do.",
                 "bold",
