@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Self, TextIO
 
 BAR_AFTER_SECONDS: Final = 1.0
@@ -47,6 +48,11 @@ class Console:
     @classmethod
     def of_process(cls, environment: Mapping[str, str] = os.environ) -> "Console":
         """The console of this process. A name that the terminal cannot show is escaped, not an error."""
+        for name in ("stdout", "stderr"):
+            # Closed by whoever started us (`>&-`). What is opened here takes the free number, so no socket does.
+            if getattr(sys, name) is None:
+                nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
+                setattr(sys, name, nowhere)
         for stream in (sys.stdout, sys.stderr):
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import subprocess
 import sys
 
 import pytest
@@ -28,6 +29,16 @@ class Ticking:
 def on_a_terminal(monkeypatch):
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, Terminal())
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_closed_streams_are_no_fault(redirection):
+    ran = subprocess.run(
+        ["sh", "-c", f'"$0" -m reconciler completion bash {redirection}', sys.executable],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0
+    assert "Traceback" not in ran.stderr
 
 
 def test_colour_is_for_terminals(monkeypatch):
