@@ -1,5 +1,6 @@
 """The whole story: observe, plan, guard, validate; then send, look again, record, tell."""
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -67,8 +68,12 @@ async def prepare(ports: Ports, orders: Orders, desired: Desired) -> Prepared:
     """
     seen = await observe(ports, orders)
     plan, changes = _compared(seen, desired, orders)
-    verdict = await validate(ports, orders, seen, plan.changes)
-    return preview(seen, desired, orders, plan=plan, verdict=verdict, override_changes=changes)
+    # Nothing here changes while the broker thinks, so a thread works out meanwhile what the plan means.
+    meaning = asyncio.to_thread(
+        preview, seen, desired, orders, plan=plan, verdict=Verdict(source="none"), override_changes=changes
+    )  # fmt: skip
+    made, verdict = await asyncio.gather(meaning, validate(ports, orders, seen, plan.changes))
+    return replace(made, preview=replace(made.preview, verdict=verdict))
 
 
 def preview(
