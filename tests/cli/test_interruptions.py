@@ -66,7 +66,7 @@ def test_an_interrupted_apply_says_what_was_done_and_the_next_run_goes_on(
     assert 0 < done < DOCUMENTS
     assert f"{done} applied, {DOCUMENTS - done} not sent" in err
     assert "run it again" in err
-    assert f"{done} of {DOCUMENTS:,} changes applied and visible" in out
+    assert f"{done:,} of {DOCUMENTS:,} changes applied and visible" in out
     (kept,) = (many / ".kquota/outcomes").glob("*.json")
     counts = json.loads(kept.read_text())["counts"]
     assert (counts["APPLIED"], counts["NOT SENT"]) == (done, DOCUMENTS - done)
