@@ -1,6 +1,7 @@
 """``kquota``: the table of commands and the way in. Every command has its own file, imported when it runs."""
 
 import gc
+import keyword
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -20,6 +21,7 @@ _SUMMARIES: Final = {
     "describe": "Live quotas.",
     "snapshot": "Everything a cluster has, without loss, in one file.",
     "export": "Live quotas as manifests.",
+    "import": "Quotas of another tool as manifests.",
     "validate": "Check manifests without a cluster.",
     "rollback": "Write back the values from before an apply.",
     "override": "Another limit for some hours, on top of what is declared.",
@@ -29,8 +31,9 @@ _SUMMARIES: Final = {
 }
 
 COMMANDS: Final = {
-    name: Entry(module=f"reconciler.cli.{name}", attribute=name, summary=summary)
+    name: Entry(module=f"reconciler.cli.{word}", attribute=word, summary=summary)
     for name, summary in _SUMMARIES.items()
+    for word in (f"{name}_" if keyword.iskeyword(name) else name,)
 }
 
 HELP: Final = """Kafka client quotas as code: declared in YAML, previewed, applied in few requests, verified.

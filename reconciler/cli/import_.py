@@ -1,0 +1,144 @@
+"""``kquota import``: quotas in another tool's own format as manifests, and a list of what they cannot hold."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.errors import UsageError
+from reconciler.manifest.foreign.tools import TOOLS, read_files
+
+if TYPE_CHECKING:
+    from reconciler.manifest.foreign.gathering import Remark
+    from reconciler.quota.desired import Declaration
+
+STDIN: Final = "-"
+
+HELP: Final = """Quotas of another tool as manifests. FILE is what that tool reads or prints; - is standard input.
+
+No cluster is asked. What no manifest can hold, or what cannot be read with certainty, is listed with its place on
+standard error, and the exit code is then 1, unless --partial says that this is known.
+
+\b
+Example:
+  kafka-configs --bootstrap-server b:9092 --describe --entity-type users | kquota import --from kafka-configs --cluster prod -
+  kquota import --from strimzi --cluster prod --out-dir quotas/prod users/*.yaml
+  kquota import --from helmsman --source-cluster bar --cluster bar --namespace platform quotas.yaml
+
+Afterwards, kquota plan shows whether the cluster has what the files said."""
+
+
+@click.command("import", help=HELP)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--from", "tool", type=click.Choice(tuple(TOOLS)), required=True, help="Whose format it is."
+)
+@click.option("--cluster", required=True, metavar="NAME", help="What clusterRef shall say.")
+@click.option("--namespace", default="default", show_default=True, help="Where the documents live.")
+@click.option(
+    "--source-cluster",
+    metavar="NAME",
+    help="Which cluster, where the tool's files are for several: "
+    + "; ".join(f"{name}: {tool.cluster}" for name, tool in TOOLS.items() if tool.cluster)
+    + ".",
+)
+@click.option(
+    "--out-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="One file per document there; files that are there already are not changed. Default: stdout.",
+)
+@click.option("--partial", is_flag=True, help="Content with what manifests can hold.")
+@click.pass_obj
+def import_(
+    console: Console,
+    *,
+    files: Sequence[str],
+    tool: str,
+    cluster: str,
+    namespace: str,
+    source_cluster: str | None,
+    out_dir: Path | None,
+    partial: bool,
+) -> Exit:
+    """Read every file, write the documents, tell the rest."""
+    from reconciler.manifest.write import documents_text
+
+    made = read_files(
+        tool, [_read(name) for name in files], namespace=namespace, source_cluster=source_cluster
+    )
+    if out_dir is None:
+        console.fact(documents_text(made.declarations, cluster=cluster))
+    else:
+        _write(out_dir, made.declarations, cluster)
+        console.note(f"{_count(len(made.declarations), 'document')} written to {out_dir}")
+    for one in remark_lines(made.notes):
+        console.warning(one)
+    if not made.losses:
+        return Exit.DONE
+    say = console.warning if partial else console.error
+    say(f"{_count(len(made.losses), 'value')} cannot be carried by manifests:")
+    for one in remark_lines(made.losses):
+        console.detail(one)
+    if not partial:
+        console.hint(f"--partial imports without {'it' if len(made.losses) == 1 else 'them'}")
+    return Exit.DONE if partial else Exit.ERROR
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def remark_lines(remarks: "Iterable[Remark]") -> list[str]:
+    """One line for each: place, whose limit, what there is to say; safe to print."""
+    from reconciler.render.names import escaped, parts_text
+
+    lines: list[str] = []
+    for one in remarks:
+        place = f"{one.path}:{one.line}" if one.line else one.path
+        limit = f"{one.key}={one.value}" if one.key else ""
+        subject = " ".join(word for word in (parts_text(one.about), escaped(limit)) if word)
+        lines.append(
+            ": ".join(word for word in (escaped(place), subject, escaped(one.text)) if word)
+        )
+    return lines
+
+
+def _read(name: str) -> tuple[str, str]:
+    from reconciler.cli.files import read_text
+
+    if name != STDIN:
+        return name, read_text(Path(name))
+    try:
+        return "(standard input)", sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UsageError("standard input is no UTF-8 text") from error
+
+
+def _write(folder: Path, declarations: "Iterable[Declaration]", cluster: str) -> None:
+    """A file per document; nothing is written if one of them exists with another content."""
+    from reconciler.cli.files import read_text, write_text
+    from reconciler.manifest.write import document_text
+
+    texts = {
+        folder / f"{one.document.rpartition('/')[2]}.yaml": document_text(one, cluster=cluster)
+        for one in declarations
+    }
+    changed = [path for path, text in texts.items() if path.exists() and read_text(path) != text]
+    if changed:
+        raise UsageError(
+            f"{changed[0]} is there already and says something else"
+            + (f", and so do {len(changed) - 1} more" if len(changed) > 1 else ""),
+            hint="choose an empty folder, or take the old files away first",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror or error}") from error
+    for path, text in texts.items():
+        if not path.exists():
+            write_text(path, text)

@@ -1,0 +1,89 @@
+"""Tasks of the Ansible module ``kafka_quotas``, wherever they stand in playbooks, roles and blocks.
+
+Read in library/kafka_quotas.py and module_utils/kafka_lib_quotas.py of StephenSorriaux/ansible-kafka-admin
+(2026-03-25). ``<default>`` is the module's mark of a default; it cannot say a user of that name. An empty name counts
+as none. Templates are Ansible's to expand; they are listed.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.manifest.foreign.gathering import Files, Gathering
+from reconciler.manifest.foreign.trees import Tree, documents, limits
+from reconciler.quota.entity import ABSENT, DEFAULT, Slot
+from reconciler.quota.keys import Key
+
+MODULE: Final = "kafka_quotas"
+_DEFAULT: Final = "<default>"
+_KEYS: Final = {
+    str(key): str(key)
+    for key in (Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE)
+}
+_ACTIONS: Final = ("action", "local_action")
+_TURNS: Final = ("loop", "with_items", "with_dict", "with_list", "with_subelements")
+
+
+def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+    """Gather the entries of every task.
+
+    Raises:
+        ManifestErrors: A text is neither YAML nor JSON.
+    """
+    for path, text in files:
+        for document in documents(path, text):
+            for task, call in _tasks(document):
+                with found.entry():
+                    _read_task(task, call, found)
+
+
+def _tasks(tree: Tree) -> Iterator[tuple[Tree, Tree]]:
+    """Every mapping that calls the module, with what it hands over."""
+    if tree.is_list:
+        for one in tree.items():
+            yield from _tasks(one)
+    elif tree.is_mapping:
+        for name, value in tree.fields():
+            if _is_module(name) or (name in _ACTIONS and _calls(value)):
+                yield tree, value
+            else:
+                yield from _tasks(value)
+
+
+def _is_module(name: str) -> bool:
+    """Its short name, or the one with its collection before it."""
+    return name.rpartition(".")[2] == MODULE
+
+
+def _calls(value: Tree) -> bool:
+    return value.is_mapping and _is_module(value.named("module") or "")
+
+
+def _read_task(task: Tree, call: Tree, found: Gathering) -> None:
+    for name, value in task.fields():
+        if name == "when":
+            found.note(task.path, value.line, "the task has a condition; taken as if it held")
+        elif name in _TURNS:
+            found.note(task.path, value.line, f"the task has {name}, which only Ansible can expand")
+    entries = call.need("entries")
+    if not entries.is_list:
+        raise entries.wrong("entries is no list; if it is a template, let Ansible expand it first")
+    for one in entries.items():
+        with found.entry():
+            entity = one.need("entity")
+            others = [name for name, _ in entity.fields() if name not in {"user", "client"}]
+            if others:
+                raise entity.wrong(f"the module knows no {others[0]} of an entity")
+            given = limits(one.get("quotas"), _KEYS)
+            found.add(
+                one.path, one.line, given, user=_slot(entity, "user"), client_id=_slot(entity, "client")
+            )  # fmt: skip
+
+
+def _slot(entity: Tree, field: str) -> Slot:
+    found = entity.get(field)
+    name = found.text() if found is not None else ""
+    if found is not None and ("{{" in name or "{%" in name):
+        raise found.wrong("a template; let Ansible expand it first")
+    if not name:
+        return ABSENT
+    return DEFAULT if name == _DEFAULT else name

@@ -1,0 +1,215 @@
+"""What a reader of a foreign format gives: declarations, what could not be carried, what should be known."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler.errors import ManifestErrors, QuotaValueError
+from reconciler.manifest.write import document_name, unwritable_entity, unwritable_value
+from reconciler.quota.desired import NO_LINES, Declaration, Lines
+from reconciler.quota.entity import ABSENT, Entity, Slot, entity, parts, sort_key
+from reconciler.quota.keys import COLUMN_OF, Key, check_value
+from reconciler.quota.state import Limits, limits_of
+
+Parts: TypeAlias = tuple[tuple[str, str | None], ...]
+"""``(type, name)`` of each slot, name ``None`` for the default; types may be foreign."""
+
+Files: TypeAlias = Sequence[tuple[str, str]]
+"""``(path, text)``; the path is only shown."""
+
+MAX_DIGITS: Final = 400
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
+NO_KEY: Final = "a key that manifests do not know"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """One thing to tell about a foreign file.
+
+    Attributes:
+        path: The file.
+        line: Where, from 1; 0 where the format has no lines.
+        about: Whose limits, as far as that is known.
+        key: Which limit, as the tool spells it; "" for all of them.
+        value: Its value as written.
+        text: One sentence.
+    """
+
+    path: str
+    line: int
+    text: str
+    about: Parts = ()
+    key: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One limit as the tool has it.
+
+    Attributes:
+        key: Kafka's name, or the tool's own where Kafka has none.
+        text: The value as written.
+        line: Where.
+        live: Whether it is a printed float64 (as brokers hold it) and not a number that a person wrote.
+        known: Whether the tool has such a limit; what it has not, it never set.
+    """
+
+    key: str
+    text: str
+    line: int
+    live: bool = False
+    known: bool = True
+
+    def value(self) -> float:
+        """The number.
+
+        A printed float64 is taken as the float64 it came from. A whole number that somebody wrote stays exact, so
+        that one which float64 cannot hold is noticed.
+
+        Raises:
+            QuotaValueError: It is none, or has a spelling that readers take for different numbers (``017``).
+        """
+        found = _NUMBER.fullmatch(self.text) if len(self.text) <= MAX_DIGITS else None
+        if found is None:
+            raise QuotaValueError("not a decimal number")
+        whole = found.group(1) is None and found.group(2) is None
+        return int(self.text) if whole and not self.live else float(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """Foreign files as declarations.
+
+    Attributes:
+        declarations: One per entity, sorted by entity; ``path`` and ``line`` are those of the foreign file.
+        losses: What no manifest holds, or what could not be understood; sorted by place.
+        notes: What was carried and should be known; sorted by place.
+    """
+
+    declarations: tuple[Declaration, ...]
+    losses: tuple[Remark, ...]
+    notes: tuple[Remark, ...]
+
+
+class Gathering:
+    """Where readers put what they find. Its state is what was found so far.
+
+    Args:
+        namespace: Where the documents shall live.
+    """
+
+    def __init__(self, *, namespace: str) -> None:
+        self._namespace = namespace
+        self._found: dict[Entity, Declaration] = {}
+        self._losses: list[Remark] = []
+        self._notes: list[Remark] = []
+
+    def result(self) -> Imported:
+        """Everything so far, sorted."""
+        return Imported(
+            declarations=tuple(self._found[one] for one in sorted(self._found, key=sort_key)),
+            losses=tuple(sorted(self._losses, key=_place)),
+            notes=tuple(sorted(self._notes, key=_place)),
+        )
+
+    def lose(self, path: str, line: int, text: str, about: Parts = ()) -> None:
+        """Something cannot be carried."""
+        self._losses.append(Remark(path=path, line=line, text=text, about=about))
+
+    def note(self, path: str, line: int, text: str, about: Parts = ()) -> None:
+        """Something was carried, and there is a thing to know about it."""
+        self._notes.append(Remark(path=path, line=line, text=text, about=about))
+
+    @contextmanager
+    def entry(self) -> Iterator[None]:
+        """Around the reading of one entry: what is wrong inside costs this entry alone."""
+        try:
+            yield
+        except ManifestErrors as errors:
+            for one in errors.problems:
+                self.lose(one.path, one.line, one.message)
+
+    def add(
+        self,
+        path: str,
+        line: int,
+        given: Iterable[Given],
+        *,
+        user: Slot = ABSENT,
+        client_id: Slot = ABSENT,
+        ip: Slot = ABSENT,
+    ) -> None:
+        """The limits of one entity. What a manifest cannot declare is listed instead."""
+        about = parts(Entity((user, client_id, ip)))
+        given = tuple(given)
+        try:
+            subject = entity(user=user, client_id=client_id, ip=ip)
+        except QuotaValueError as error:
+            self.lose(path, line, error.message, about)
+            return
+        why = unwritable_entity(subject)
+        if why:
+            self.lose(path, line, why, about)
+            return
+        if not given:
+            self.note(path, line, "no limits, so there is nothing to declare", about)
+            return
+        values: dict[Key, float] = {}
+        lines: dict[Key, int] = {}
+        for one in given:
+            try:
+                key, value = _checked(subject, one)
+                if key in values:
+                    raise QuotaValueError("given twice")  # noqa: TRY301 - one way out of the loop
+            except QuotaValueError as error:
+                self._losses.append(
+                    Remark(path=path, line=one.line, text=error.message, about=about, key=one.key, value=one.text)
+                )  # fmt: skip
+            else:
+                values[key], lines[key] = value, one.line
+        if values:
+            self._declare(subject, limits_of(values), path, line, _lines_of(lines))
+
+    def _declare(self, subject: Entity, limits: Limits, path: str, line: int, lines: Lines) -> None:
+        first = self._found.get(subject)
+        if first is None:
+            self._found[subject] = Declaration(
+                document=f"{self._namespace}/{document_name(subject)}",
+                entity=subject,
+                limits=limits,
+                path=path,
+                line=line,
+                lines=lines,
+            )
+        elif first.limits != limits:
+            place = f"{first.path}:{first.line}" if first.line else first.path
+            self.lose(path, line, f"other limits for the same entity stand at {place}; they were taken", parts(subject))  # fmt: skip
+
+
+def _checked(subject: Entity, one: Given) -> tuple[Key, float]:
+    if not one.known:
+        raise QuotaValueError("the tool has no such limit")
+    try:
+        key = Key(one.key)
+    except ValueError:
+        raise QuotaValueError(NO_KEY) from None
+    value = check_value(key, one.value())
+    why = unwritable_value(subject, key, value)
+    if why:
+        raise QuotaValueError(why)
+    return key, value
+
+
+def _lines_of(lines: dict[Key, int]) -> Lines:
+    columns = list(NO_LINES)
+    for key, line in lines.items():
+        columns[COLUMN_OF[key]] = line
+    producer, consumer, request, mutation, connection = columns
+    return producer, consumer, request, mutation, connection
+
+
+def _place(one: Remark) -> tuple[str, int, str, str]:
+    return one.path, one.line, one.key, one.text

@@ -1,0 +1,210 @@
+"""As much of HCL 2 as it takes to find resource blocks and their literal attributes. Text to blocks with lines.
+
+Everything else is stepped over with its braces, strings, templates, heredocs and comments matched. An expression that
+is no literal (a variable, a function, a template) is kept as "not literal": nothing is evaluated.
+"""
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler.errors import ManifestErrors
+from reconciler.manifest.foreign.hcl_tokens import Token, not_hcl, tokens
+
+_CLOSING: Final = {"{": "}", "[": "]", "(": ")"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Literal:
+    """A string or number that is written out."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapping:
+    """An object whose keys and values are written out, in the order of the file; other values are ``Unread``."""
+
+    entries: tuple[tuple[str, "Value"], ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """An expression that would have to be evaluated."""
+
+    words: str
+    line: int
+
+
+Value: TypeAlias = Literal | Mapping | Unread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource block.
+
+    Attributes:
+        type: First label.
+        name: Second label.
+        line: Where it begins.
+        attributes: Name to value, in the order of the file.
+        blocks: Names of the blocks inside.
+    """
+
+    type: str
+    name: str
+    line: int
+    attributes: dict[str, Value]
+    blocks: tuple[str, ...]
+
+
+def resources(text: str, path: str) -> list[Resource]:
+    """Every top-level ``resource`` block.
+
+    Raises:
+        ManifestErrors: The text is not HCL as far as it has to be read.
+    """
+    return _Reading(list(tokens(text.removeprefix("\ufeff"), path)), path).resources()
+
+
+class _Reading:
+    """Tokens of one file and how far they were read."""
+
+    def __init__(self, found: list[Token], path: str) -> None:
+        last = found[-1].line if found else 1
+        self._tokens = [*found, Token("end", "", last)]
+        self._path = path
+        self._at = 0
+
+    def resources(self) -> list[Resource]:
+        found: list[Resource] = []
+        while self._peek().kind != "end":
+            if self._peek().kind == "line":
+                self._at += 1
+                continue
+            name, labels = self._header()
+            if self._is("="):
+                self._at += 1
+                _ = self._value()
+            elif name.text == "resource" and len(labels) == 2:
+                attributes, blocks = self._body()
+                found.append(
+                    Resource(type=labels[0], name=labels[1], line=name.line, attributes=attributes, blocks=blocks)
+                )  # fmt: skip
+            else:
+                self._skip()
+        return found
+
+    def _peek(self) -> Token:
+        return self._tokens[self._at]
+
+    def _is(self, mark: str) -> bool:
+        return self._peek().kind == "mark" and self._peek().text == mark
+
+    def _wrong(self, message: str) -> ManifestErrors:
+        return not_hcl(self._path, self._peek().line, message)
+
+    def _lines(self) -> None:
+        while self._peek().kind == "line" or self._is(","):
+            self._at += 1
+
+    def _header(self) -> tuple[Token, list[str]]:
+        """A name with its labels, up to the brace or the equals sign."""
+        name = self._peek()
+        if name.kind != "word":
+            raise self._wrong("a name is missing")
+        labels: list[str] = []
+        self._at += 1
+        while self._peek().kind in {"string", "word"}:
+            labels.append(self._peek().text)
+            self._at += 1
+        if not self._is("{") and not (self._is("=") and not labels):
+            raise self._wrong(f"{{ or = is missing after {name.text}")
+        return name, labels
+
+    def _body(self) -> tuple[dict[str, Value], tuple[str, ...]]:
+        attributes: dict[str, Value] = {}
+        blocks: list[str] = []
+        self._at += 1
+        while True:
+            while self._peek().kind == "line":
+                self._at += 1
+            if self._is("}"):
+                self._at += 1
+                return attributes, tuple(blocks)
+            name, labels = self._header()
+            if self._is("{"):
+                blocks.append(" ".join((name.text, *labels)))
+                self._skip()
+                continue
+            self._at += 1
+            if name.text in attributes:
+                raise self._wrong(f"{name.text} stands twice")
+            attributes[name.text] = self._value()
+
+    def _skip(self) -> None:
+        """Over a block, from its brace to behind the one that closes it."""
+        open_: list[str] = []
+        while True:
+            token = self._peek()
+            if token.kind == "end":
+                raise self._wrong("a brace is missing")
+            self._at += 1
+            if token.kind == "mark" and token.text in _CLOSING:
+                open_.append(_CLOSING[token.text])
+            elif token.kind == "mark" and token.text in _CLOSING.values():
+                if open_.pop() != token.text:
+                    raise self._wrong(f"{token.text} closes what it did not open")
+                if not open_:
+                    return
+
+    def _value(self) -> Value:
+        """One expression: literal, object of literals, or stepped over."""
+        start = self._at
+        token = self._peek()
+        made: Value | None = None
+        if token.kind in {"string", "number"}:
+            self._at += 1
+            made = Literal(text=token.text, line=token.line)
+        elif self._is("-") and self._tokens[start + 1].kind == "number":
+            self._at += 2
+            made = Literal(text=f"-{self._tokens[start + 1].text}", line=token.line)
+        elif self._is("{"):
+            made = self._mapping()
+        after = self._peek()
+        if made is not None and (after.kind in {"line", "end"} or self._is(",") or self._is("}")):
+            return made
+        self._at = start
+        return self._unread()
+
+    def _unread(self) -> Unread:
+        first = self._at
+        while not (self._peek().kind in {"line", "end"} or self._is(",") or self._is("}")):
+            if self._peek().kind == "mark" and self._peek().text in _CLOSING:
+                self._skip()
+            elif self._is("]") or self._is(")"):
+                raise self._wrong(f"{self._peek().text} closes what it did not open")
+            else:
+                self._at += 1
+        if self._at == first:
+            raise self._wrong("a value is missing")
+        words = " ".join(one.text or one.kind for one in self._tokens[first : self._at] if one.kind != "line")  # fmt: skip
+        return Unread(words=words, line=self._tokens[first].line)
+
+    def _mapping(self) -> Mapping | None:
+        """An object; ``None`` if it is a ``for`` expression or has keys that would have to be evaluated."""
+        line = self._peek().line
+        entries: list[tuple[str, Value]] = []
+        self._at += 1
+        while True:
+            self._lines()
+            if self._is("}"):
+                self._at += 1
+                return Mapping(entries=tuple(entries), line=line)
+            key = self._peek()
+            self._at += 1
+            if key.kind not in {"string", "word"} or not (self._is("=") or self._is(":")):
+                return None
+            self._at += 1
+            entries.append((key.text, self._value()))

@@ -1,0 +1,92 @@
+"""Jikkou's ``KafkaClientQuota`` resources, alone or in a list.
+
+Read in providers/jikkou-provider-kafka of streamthoughts/jikkou (2026-08-07, after v1.1.0): the type of a quota says
+which slots count and which are defaults; the names of the other slots are ignored.
+"""
+
+from typing import Final
+
+from reconciler.manifest.foreign.gathering import Files, Gathering
+from reconciler.manifest.foreign.trees import Tree, documents, limits
+from reconciler.quota.entity import ABSENT, DEFAULT, Slot
+from reconciler.quota.keys import Key
+
+API: Final = "kafka.jikkou.io/"
+KIND: Final = "KafkaClientQuota"
+_DELETE: Final = "jikkou.io/delete"
+_KEYS: Final = {
+    "producerByteRate": str(Key.PRODUCER_BYTE_RATE),
+    "consumerByteRate": str(Key.CONSUMER_BYTE_RATE),
+    "requestPercentage": str(Key.REQUEST_PERCENTAGE),
+}
+_NAMED: Final = True
+_TYPES: Final[dict[str, tuple[bool | None, bool | None]]] = {
+    "USER": (_NAMED, ABSENT),
+    "USERS_DEFAULT": (DEFAULT, ABSENT),
+    "USER_CLIENT": (_NAMED, _NAMED),
+    "USER_ALL_CLIENTS": (_NAMED, DEFAULT),
+    "CLIENT": (ABSENT, _NAMED),
+    "CLIENTS_DEFAULT": (ABSENT, DEFAULT),
+}
+"""Type to what user and client-id are."""
+
+
+def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+    """Gather every quota; resources of other kinds are passed over.
+
+    Raises:
+        ManifestErrors: A text is neither YAML nor JSON.
+    """
+    for path, text in files:
+        for document in documents(path, text):
+            with found.entry():
+                kind = document.named("kind") or ""
+                if not (document.named("apiVersion") or "").startswith(API):
+                    continue
+                if kind == f"{KIND}List":
+                    for one in document.need("items").items():
+                        with found.entry():
+                            _read_resource(one, found)
+                elif kind == KIND:
+                    _read_resource(document, found)
+
+
+def _read_resource(one: Tree, found: Gathering) -> None:
+    mark = one.dig("metadata", "annotations", _DELETE)
+    if mark is not None and mark.spelled() == "true":
+        found.note(one.path, one.line, f"marked with {_DELETE}, so it is not declared")
+        return
+    spec = one.need("spec")
+    kind = spec.need("type")
+    forms = _TYPES.get(kind.text())
+    if forms is None:
+        raise kind.wrong(f"{kind.text()!r} is no type of quota; there is {', '.join(_TYPES)}")
+    entity = spec.get("entity")
+    user = _slot(entity, spec, "user", forms[0])
+    client_id = _slot(entity, spec, "clientId", forms[1])
+    ignored = [
+        field
+        for field, form in zip(("user", "clientId"), forms, strict=True)
+        if form is not _NAMED and entity is not None and entity.named(field)
+    ]
+    if ignored:
+        found.note(
+            one.path, spec.line, f"entity.{ignored[0]} is ignored, as Jikkou does for {kind.text()}"
+        )
+    found.add(
+        one.path, spec.line, limits(spec.get("configs"), _KEYS), user=user, client_id=client_id
+    )
+
+
+def _slot(entity: Tree | None, spec: Tree, field: str, form: bool | None) -> Slot:  # noqa: FBT001 - a row of the table
+    if form is None:
+        return DEFAULT
+    if form is False:
+        return ABSENT
+    found = entity.get(field) if entity is not None else None
+    if found is None:
+        raise (spec if entity is None else entity).wrong(f"entity.{field} is missing")
+    name = found.text()
+    if "{{" in name or "{%" in name:
+        raise found.wrong("a template; let Jikkou render it first")
+    return name

@@ -1,0 +1,124 @@
+r"""JSON text to the trees that YAML gives, with line and column, so that one reader of a format serves both.
+
+The strict reader of YAML cannot do this: JSON's escapes (``\/``, surrogate pairs) are not YAML's.
+"""
+
+import bisect
+import json
+import re
+from typing import Final
+
+from reconciler.errors import ManifestErrors, Problem
+from reconciler.manifest.nodes import Block, Entry, Items, Node, Scalar
+
+MAX_DEPTH: Final = 200
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_ATOM: Final = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether a text begins as a JSON object or array does."""
+    return text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}
+
+
+def read(text: str, path: str) -> Node:
+    """The one document of a JSON text.
+
+    Raises:
+        ManifestErrors: It is not JSON, a key stands twice, or it is nested too deep.
+    """
+    reading = _Reading(text.removeprefix("\ufeff"), path)
+    root, at = reading.value(0, 0)
+    at = reading.skip(at)
+    if at != len(reading.text):
+        raise reading.wrong(at, "something stands after the end of the document")
+    return root
+
+
+class _Reading:
+    """One text; positions are offsets into it."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.text = text
+        self._path = path
+        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def wrong(self, at: int, message: str) -> ManifestErrors:
+        line, column = self._place(at)
+        return ManifestErrors([Problem(self._path, line, column, f"not JSON: {message}")])
+
+    def _place(self, at: int) -> tuple[int, int]:
+        line = bisect.bisect_right(self._lines, at)
+        return line, at - self._lines[line - 1] + 1
+
+    def skip(self, at: int) -> int:
+        found = _BLANK.match(self.text, at)
+        return found.end() if found else at
+
+    def value(self, at: int, depth: int) -> tuple[Node, int]:
+        at = self.skip(at)
+        if depth > MAX_DEPTH:
+            raise self.wrong(at, f"nested more than {MAX_DEPTH} levels deep")
+        match self.text[at : at + 1]:
+            case "{":
+                return self._block(at, depth)
+            case "[":
+                return self._items(at, depth)
+            case '"':
+                return self._string(at)
+            case _:
+                found = _ATOM.match(self.text, at)
+                if found is None:
+                    raise self.wrong(at, "a value is missing" if at < len(self.text) else "it ends too early")  # fmt: skip
+                return Scalar(found.group(), True, *self._place(at)), found.end()  # noqa: FBT003 - a named tuple
+
+    def _string(self, at: int) -> tuple[Scalar, int]:
+        found = _STRING.match(self.text, at)
+        if found is None:
+            raise self.wrong(at, "a string does not end on its line")
+        try:
+            content: str = json.loads(found.group())
+        except json.JSONDecodeError as error:
+            raise self.wrong(at + error.pos, error.msg) from None
+        return Scalar(content, False, *self._place(at)), found.end()  # noqa: FBT003 - a named tuple
+
+    def _block(self, start: int, depth: int) -> tuple[Block, int]:
+        entries: dict[str, Entry] = {}
+        at = self.skip(start + 1)
+        if self.text[at : at + 1] != "}":
+            while True:
+                at = self.skip(at)
+                if self.text[at : at + 1] != '"':
+                    raise self.wrong(at, "a key in double quotes is missing")
+                key, end = self._string(at)
+                if key.text in entries:
+                    raise self.wrong(at, f"key {key.text!r} stands twice")
+                end = self.skip(end)
+                if self.text[end : end + 1] != ":":
+                    raise self.wrong(end, "a colon is missing")
+                node, at = self.value(end + 1, depth + 1)
+                entries[key.text] = Entry(key, node)
+                at = self.skip(at)
+                if self.text[at : at + 1] != ",":
+                    break
+                at += 1
+        return Block(entries, *self._place(start)), self._closed(at, "}")
+
+    def _items(self, start: int, depth: int) -> tuple[Items, int]:
+        nodes: list[Node] = []
+        at = self.skip(start + 1)
+        if self.text[at : at + 1] != "]":
+            while True:
+                node, at = self.value(at, depth + 1)
+                nodes.append(node)
+                at = self.skip(at)
+                if self.text[at : at + 1] != ",":
+                    break
+                at += 1
+        return Items(tuple(nodes), *self._place(start)), self._closed(at, "]")
+
+    def _closed(self, at: int, mark: str) -> int:
+        if self.text[at : at + 1] != mark:
+            raise self.wrong(at, f"{mark!r} is missing")
+        return at + 1

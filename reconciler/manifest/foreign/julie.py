@@ -1,0 +1,52 @@
+"""The quotas of JulieOps descriptors (``platform.kafka.quotas``).
+
+Read in Quota and QuotasClientBindingsBuilder of kafka-ops/julie (2024-06-06). The principal becomes the name of the
+user as it is, so the documented ``User:App0`` limits a user of that very name, who cannot exist: it is carried as it is
+live, and that is said. An empty principal is the default user.
+"""
+
+from typing import Final
+
+from reconciler.manifest.foreign.gathering import Files, Gathering
+from reconciler.manifest.foreign.trees import Tree, documents, limits
+from reconciler.quota.entity import DEFAULT
+from reconciler.quota.keys import Key
+
+_PRINCIPAL: Final = "principal"
+_PREFIX: Final = "User:"
+_KEYS: Final = {
+    str(key): str(key)
+    for key in (Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE)
+}
+
+
+def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+    """Gather the quotas of every descriptor.
+
+    Raises:
+        ManifestErrors: A text is neither YAML nor JSON.
+    """
+    for path, text in files:
+        for document in documents(path, text):
+            with found.entry():
+                quotas = document.dig("platform", "kafka", "quotas")
+                for one in quotas.items() if quotas is not None else ():
+                    with found.entry():
+                        _read_quota(one, found)
+
+
+def _read_quota(one: Tree, found: Gathering) -> None:
+    principal = one.need(_PRINCIPAL)
+    name = principal.text()
+    if "${" in name:
+        raise principal.wrong("a placeholder; put its value in first")
+    given = [limit for limit in limits(one, _KEYS) if limit.key != _PRINCIPAL]
+    if name.startswith(_PREFIX):
+        found.note(
+            one.path,
+            principal.line,
+            f"JulieOps takes {_PREFIX} for a part of the name, so this limits nobody; "
+            "carried as it is, take the prefix away if the user was meant",
+            (("user", name),),
+        )
+    found.add(one.path, one.line, given, user=name or DEFAULT)

@@ -1,0 +1,98 @@
+"""What ``kafka-configs --describe`` prints, line by line.
+
+Read in ConfigCommand.describeQuotaConfigs of apache/kafka (trunk of 2024-10-25); lines that begin with
+"Configs for" are read, too. A describe is strict, it shows one form of entity, so people hand in several outputs.
+
+Names are printed raw between single quotes, so a name that holds a quote can make a line that reads in two ways.
+Then the reading in which no name holds a quote is taken, if there is one; else the line is listed.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.manifest.foreign.gathering import Files, Gathering, Given
+from reconciler.quota.entity import ABSENT, DEFAULT, Slot
+
+_LINE: Final = re.compile(r"(?:Quota configs|Configs) for (.*)")
+_NO_QUOTA: Final = re.compile(r"(?:SCRAM credential configs for|Error retrieving SCRAM) .*|\s*")
+_LIMIT: Final = r"[^=,\s]+=(?:-?[0-9]+(?:\.[0-9]+)?(?:E-?[0-9]+)?|NaN|-?Infinity)"
+_LIMITS: Final = re.compile(rf"(?:{_LIMIT}(?:, {_LIMIT})*)?")
+_ARE: Final = re.compile(r" are(?: |\Z)")
+_USER: Final = "user-principal"
+_CLIENT: Final = "client-id"
+_IP: Final = "ip"
+_Slots = tuple[Slot, Slot, Slot]
+
+
+def read(files: Files, found: Gathering, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+    """Gather the limits of every line."""
+    for path, text in files:
+        for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+            _read_line(path, number, line.removesuffix("\r"), found)
+
+
+def _read_line(path: str, number: int, line: str, found: Gathering) -> None:
+    match = _LINE.fullmatch(line)
+    if match is None:
+        if _NO_QUOTA.fullmatch(line) is None:
+            # The line itself is not repeated: it may hold anything, credentials too.
+            found.lose(
+                path,
+                number,
+                "not a line about quotas; a name with a line break looks like this, too",
+            )
+        return
+    readings = list(_readings(match.group(1)))
+    unquoted = [one for one in readings if not any("'" in slot for slot in one[0] if slot)]
+    if len(readings) > 1 and unquoted:
+        readings = unquoted
+    if len(readings) != 1:
+        found.lose(
+            path,
+            number,
+            "a quote inside a name makes this line readable in several ways"
+            if readings
+            else "entity or limits are not written as kafka-configs writes them",
+        )
+        return
+    (user, client_id, ip), limits = readings[0]
+    given = [
+        Given(key=key, text=value, line=number, live=True)
+        for key, _, value in (one.partition("=") for one in limits.split(", ") if one)
+    ]
+    found.add(path, number, given, user=user, client_id=client_id, ip=ip)
+
+
+def _readings(text: str) -> Iterator[tuple[_Slots, str]]:
+    """Every way to read what follows "configs for": slots and limits."""
+    for at in _ARE.finditer(text):
+        limits = text[at.end() :]
+        if _LIMITS.fullmatch(limits):
+            for slots in _entities(text[: at.start()]):
+                yield slots, limits
+
+
+def _entities(head: str) -> Iterator[_Slots]:
+    if (user := _slot(_USER, head)) is not ABSENT:
+        yield user, ABSENT, ABSENT
+    if (client_id := _slot(_CLIENT, head)) is not ABSENT:
+        yield ABSENT, client_id, ABSENT
+    if (ip := _slot(_IP, head)) is not ABSENT:
+        yield ABSENT, ABSENT, ip
+    for comma in re.finditer(", ", head):
+        user, client_id = (
+            _slot(_USER, head[: comma.start()]),
+            _slot(_CLIENT, head[comma.end() :]),
+        )
+        if user is not ABSENT and client_id is not ABSENT:
+            yield user, client_id, ABSENT
+
+
+def _slot(words: str, text: str) -> Slot:
+    """One slot; ``ABSENT`` if the text is not one."""
+    if text == f"the default {words}":
+        return DEFAULT
+    before = f"{words} '"
+    named = len(text) > len(before) and text.startswith(before) and text.endswith("'")
+    return text[len(before) : -1] if named else ABSENT

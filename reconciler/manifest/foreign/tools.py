@@ -1,0 +1,86 @@
+"""The tools whose formats are read: one table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from reconciler.errors import ManifestErrors, Problem, UsageError
+from reconciler.manifest.document import DEFAULT_NAMESPACE
+from reconciler.manifest.foreign import (
+    ansible,
+    helmsman,
+    jikkou,
+    julie,
+    kafka_configs,
+    kafka_ui,
+    rpk,
+    strimzi,
+    terraform,
+)
+from reconciler.manifest.foreign.gathering import Files, Gathering, Imported
+
+
+class Reader(Protocol):
+    """Reads a tool's files into a gathering; ``cluster`` is the tool's own name of a cluster."""
+
+    def __call__(self, files: Files, found: Gathering, *, cluster: str | None) -> None:
+        """Gather what the files say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool.
+
+    Attributes:
+        read: Its reader.
+        cluster: What a cluster is in its files; "" where they are always for one.
+    """
+
+    read: Reader
+    cluster: str = ""
+
+
+TOOLS: Final[Mapping[str, Tool]] = {
+    "kafka-configs": Tool(read=kafka_configs.read),
+    "rpk": Tool(read=rpk.read),
+    "jikkou": Tool(read=jikkou.read),
+    "strimzi": Tool(read=strimzi.read, cluster="the label strimzi.io/cluster"),
+    "terraform": Tool(read=terraform.read, cluster="the provider, as kafka.prod"),
+    "ansible": Tool(read=ansible.read),
+    "helmsman": Tool(read=helmsman.read, cluster="its --cluster"),
+    "julie": Tool(read=julie.read),
+    "kafka-ui": Tool(read=kafka_ui.read),
+}
+
+
+def read_files(
+    tool: str,
+    files: Files,
+    *,
+    namespace: str = DEFAULT_NAMESPACE,
+    source_cluster: str | None = None,
+) -> Imported:
+    """What files of a tool declare.
+
+    Args:
+        tool: A name in :data:`TOOLS`.
+        files: ``(path, text)``; the path is only shown.
+        namespace: Where the documents shall live.
+        source_cluster: Which of the tool's clusters, where its files are for several.
+
+    Raises:
+        ManifestErrors: A text is not what the tool writes or reads.
+        UsageError: The tool keeps no clusters apart.
+    """
+    chosen = TOOLS[tool]
+    if source_cluster is not None and not chosen.cluster:
+        raise UsageError(
+            f"files of {tool} are for one cluster; --source-cluster says nothing there"
+        )
+    found = Gathering(namespace=namespace)
+    chosen.read(files, found, cluster=source_cluster)
+    made = found.result()
+    if not (made.declarations or made.losses or made.notes):
+        problems = [Problem(path, 0, 0, f"nothing about quotas as {tool} writes them") for path, _ in files]  # fmt: skip
+        raise ManifestErrors(problems)
+    return made

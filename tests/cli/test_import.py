@@ -1,0 +1,110 @@
+"""kquota import: other tools' files to manifests, what could not be carried to standard error."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.manifest.foreign.tools import TOOLS
+from reconciler.manifest.load import load_files
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "foreign"
+LINE = "Quota configs for user-principal 'billing' are producer_byte_rate=1.0E7\n"
+ODD = (
+    "Quota configs for user-principal 'a\x1b[2Jb' are leader_rate=1.0, producer_byte_rate=2048.0\n"
+)
+SAMPLES = {
+    "kafka-configs": ("kafka-configs.txt", 12),
+    "rpk": ("rpk.json", 3),
+    "jikkou": ("jikkou.yaml", 6),
+    "strimzi": ("strimzi.yaml", 3),
+    "terraform": ("terraform.tf", 4),
+    "ansible": ("ansible.yaml", 5),
+    "helmsman": ("helmsman.yaml", 3),
+    "julie": ("julie.yaml", 3),
+    "kafka-ui": ("kafka-ui.json", 3),
+}
+CHOSEN = {"strimzi": "blue", "helmsman": "west"}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_tools_sample_becomes_manifests_and_what_is_lost_is_exit_1(kquota, tool):
+    name, count = SAMPLES[tool]
+    arguments = ["--cluster", "prod", "--namespace", "platform", str(GOLDEN / name)]
+    if tool in CHOSEN:
+        arguments += ["--source-cluster", CHOSEN[tool]]
+    ran = kquota("import", "--from", tool, *arguments)
+    assert (ran.code, "cannot be carried" in ran.err) == (1, True)
+    loaded = load_files([("out", ran.out)]).checked()
+    assert len(loaded.of("prod")) == count
+    assert {one.document.partition("/")[0] for one in loaded.of("prod")} == {"platform"}
+    again = kquota("import", "--from", tool, *arguments, "--partial")
+    assert (again.code, again.out) == (0, ran.out)
+    assert "error:" not in again.err
+
+
+def test_losses_are_listed_with_place_entity_and_limit_and_no_name_can_forge_a_line(kquota, folder):
+    (folder / "users.txt").write_text(LINE + ODD)
+    ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "users.txt")
+    assert ran.err.splitlines() == [
+        "error: 1 value cannot be carried by manifests:",
+        '  - users.txt:2: user="a\\u001b[2Jb" leader_rate=1.0: a key that manifests do not know',
+        "hint: --partial imports without it",
+    ]
+
+
+def test_a_complete_import_says_nothing_and_reads_standard_input(kquota):
+    ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "-", stdin=LINE)
+    assert (ran.code, ran.err) == (0, "")
+    assert "producerByteRate: 10M" in ran.out
+
+
+def test_a_folder_gets_one_file_per_document_and_never_loses_one(kquota, folder):
+    (folder / "users.txt").write_text(LINE)
+    arguments = ("import", "--from", "kafka-configs", "--cluster", "prod", "--out-dir", "q/prod", "users.txt")  # fmt: skip
+    ran = kquota(*arguments)
+    assert (ran.code, ran.out, ran.err) == (0, "", "1 document written to q/prod\n")
+    written = folder / "q" / "prod" / "user.billing.yaml"
+    assert "user: {name: billing}" in written.read_text()
+    assert kquota(*arguments).code == 0
+    (folder / "users.txt").write_text(
+        LINE.replace("1.0E7", "2.0E7") + LINE.replace("billing", "new")
+    )
+    ran = kquota(*arguments)
+    assert (ran.code, "user.billing.yaml is there already and says something else" in ran.err) == (1, True)  # fmt: skip
+    assert "10M" in written.read_text()
+    assert not (folder / "q" / "prod" / "user.new.yaml").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(kquota, folder):
+    (folder / "users.txt").write_text(LINE)
+    (folder / "file").write_text("")
+    ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "--out-dir", "file/q", "users.txt")  # fmt: skip
+    assert ran.code == 1
+    assert "file/q cannot be made" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--from", "rpk", "--cluster", "prod", "none.json"], "none.json cannot be read"),
+        (["--from", "akhq", "--cluster", "prod", "users.txt"], "akhq"),
+        (["--from", "rpk", "--cluster", "prod"], "FILE"),
+        (["--from", "rpk", "users.txt"], "--cluster"),
+        (["--from", "rpk", "--cluster", "prod", "users.txt"], "users.txt:1:1"),
+        (["--from", "kafka-configs", "--cluster", "prod", "--source-cluster", "x", "users.txt"], "--source-cluster"),
+        (["--from", "kafka-configs", "--cluster", "prod", "latin.txt"], "no UTF-8 text"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_or_file_is_an_error_in_words(kquota, folder, arguments, words):
+    (folder / "users.txt").write_text(LINE)
+    (folder / "latin.txt").write_bytes(b"\xe9")
+    ran = kquota("import", *arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert words in ran.err
+
+
+def test_what_was_imported_is_what_a_cluster_that_has_it_needs_nothing_for(kquota, sandbox, folder):
+    sandbox.seed({(("user", "billing"),): {"producer_byte_rate": 1e7}})
+    assert kquota("import", "--from", "kafka-configs", "--cluster", "prod", "--out-dir", "q", "-", stdin=LINE).code == 0  # fmt: skip
+    ran = kquota("plan", "q", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod", "--detailed-exitcode")  # fmt: skip
+    assert ran.code == 0, ran.out

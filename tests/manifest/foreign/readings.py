@@ -1,0 +1,59 @@
+"""What the tests of foreign formats share: files in, limits by entity and remarks by line out, and the way round."""
+
+from pathlib import Path
+
+from reconciler.errors import ManifestErrors
+from reconciler.manifest.foreign.gathering import Imported
+from reconciler.manifest.foreign.tools import read_files
+from reconciler.manifest.load import load_files
+from reconciler.manifest.write import documents_text
+from reconciler.quota.desired import merge
+from reconciler.quota.entity import parts
+from reconciler.quota.state import set_values
+from reconciler.render.names import entity_text
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "foreign"
+
+
+def sample(name: str) -> tuple[str, str]:
+    return name, (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def read(tool: str, *texts: str | tuple[str, str], cluster: str | None = None) -> Imported:
+    """Files of a tool; a bare text is called ``f``."""
+    files = [("f", one) if isinstance(one, str) else one for one in texts]
+    return read_files(tool, files, source_cluster=cluster)
+
+
+def limits(made: Imported) -> dict[str, dict[str, float]]:
+    """What the manifests say, read back from their text: entity to its limits."""
+    loaded = load_files(
+        [("made.yaml", documents_text(made.declarations, cluster="prod"))]
+    ).checked()
+    desired = merge(loaded.of("prod"))
+    assert not desired.conflicts
+    assert len(desired.documents) == len(made.declarations)
+    return {
+        entity_text(subject): {str(key): value for key, value in set_values(row)}
+        for subject, row in desired.limits.items()
+    }
+
+
+def losses(made: Imported) -> list[tuple[int, str, str]]:
+    """Line, limit, sentence."""
+    return [
+        (one.line, f"{one.key}={one.value}" if one.key else "", one.text) for one in made.losses
+    ]
+
+
+def notes(made: Imported) -> list[tuple[int, str]]:
+    return [(one.line, one.text) for one in made.notes]
+
+
+def problems(tool: str, *texts: str | tuple[str, str], cluster: str | None = None) -> list[str]:
+    """What is wrong with files that cannot be read at all."""
+    try:
+        made = read(tool, *texts, cluster=cluster)
+    except ManifestErrors as errors:
+        return [str(one) for one in errors.problems]
+    raise AssertionError(f"was read: {[parts(one.entity) for one in made.declarations]}")

@@ -1,0 +1,87 @@
+"""Tasks of the Ansible module kafka_quotas."""
+
+import pytest
+
+from tests.manifest.foreign.readings import limits, losses, notes, problems, read, sample
+
+P = "producer_byte_rate"
+C = "consumer_byte_rate"
+
+
+def task(entry: str, more: str = "") -> str:
+    return f"- name: quotas\n  kafka_quotas:\n    entries:\n      - {entry}\n{more}"
+
+
+def test_tasks_are_found_in_plays_and_blocks_and_their_defaults_are_defaults():
+    made = read("ansible", sample("ansible.yaml"))
+    assert limits(made) == {
+        "user=billing,client-id=<default>": {"request_percentage": 25.5},
+        "user=<default>,client-id=probe": {C: 8192.0},
+        "user=<default>": {P: 1044050.0, "request_percentage": 65.0},
+        "client-id=4711": {P: 1024.0},
+        "client-id=<default>": {C: 16384.0},
+    }
+    assert losses(made) == [
+        (25, "controller_mutation_rate=5", "the tool has no such limit"),
+        (26, "", "a template; let Ansible expand it first"),
+    ]
+    assert notes(made) == [(30, "the task has a condition; taken as if it held")]
+
+
+def test_the_module_may_be_called_by_action():
+    text = "- local_action:\n    module: kafka_quotas\n    entries:\n      - {entity: {user: a}, quotas: {producer_byte_rate: 1024}}\n"
+    assert limits(read("ansible", text)) == {"user=a": {P: 1024.0}}
+
+
+def test_a_loop_is_told():
+    made = read("ansible", task("{entity: {user: '{{ item }}'}, quotas: {}}", "  loop: [a, b]\n"))
+    assert notes(made) == [(5, "the task has loop, which only Ansible can expand")]
+    assert losses(made) == [(4, "", "a template; let Ansible expand it first")]
+
+
+def test_odd_names_are_names():
+    for name in ("CN=a,O=b", "a'b", "%3Cdefault%3E", "ünïcødé", "default"):
+        text = task(f'{{entity: {{user: "{name}"}}, quotas: {{producer_byte_rate: 1024}}}}')
+        made = read("ansible", text)
+        assert [one.entity[0] for one in made.declarations] == [name]
+        assert len(limits(made)) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{entity: {user: on}, quotas: {}}", "'on' is not a string for every reader"),
+        ("{entity: {}, quotas: {producer_byte_rate: 1}}", "an entity needs a user"),
+        ("{entity: {user: ''}, quotas: {producer_byte_rate: 1}}", "an entity needs a user"),
+        ("{entity: {ip: '::1'}, quotas: {}}", "the module knows no ip of an entity"),
+        ("{quotas: {}}", "entity is missing"),
+        ("{entity: {user: a}, quotas: {producer_byte_rate: '{{ rate }}'}}", "not a decimal number"),
+        ("{entity: {user: a}, quotas: {producer_byte_rate: 1_000}}", "not a decimal number"),
+        ("{entity: {user: a}, quotas: []}", "a mapping belongs here"),
+        ("just words", "a mapping belongs here"),
+    ],
+)
+def test_an_entry_that_cannot_be_carried_is_a_loss_at_its_line(entry, message):
+    made = read("ansible", task(entry))
+    assert [line for line, _, _ in losses(made)] == [4]
+    assert message in losses(made)[0][2]
+
+
+def test_entries_that_are_a_template_are_a_loss():
+    made = read("ansible", "- kafka_quotas:\n    entries: '{{ quotas }}'\n")
+    assert losses(made) == [
+        (2, "", "entries is no list; if it is a template, let Ansible expand it first")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("- name: x\n  debug: {msg: y}\n", "f:0:0: nothing about quotas as ansible writes them"),
+        ("- kafka_quotas: {password: !vault x}\n", "f:1:28: tags are not used in manifests"),
+        ("- kafka_quotas: {entries: {{ x }}}\n", "f:1:28: a key must be a plain name"),
+        ("- a: b\n c: d\n", "f:2:2: not YAML"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_an_error_with_its_place(text, problem):
+    assert [one[: len(problem)] for one in problems("ansible", text)] == [problem]

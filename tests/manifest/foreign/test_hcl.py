@@ -1,0 +1,95 @@
+"""As much of HCL as it takes."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import ManifestErrors
+from reconciler.manifest.foreign import hcl
+
+
+def attributes(body: str) -> dict[str, hcl.Value]:
+    (one,) = hcl.resources(f'resource "t" "n" {{\n{body}\n}}', "f")
+    return one.attributes
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('"plain"', "plain"),
+        ('"\\n\\t\\"\\\\\\u00e9\\U0001F600"', '\n\t"\\é😀'),
+        ('"$${x} %%{y} $5 100%"', "${x} %{y} $5 100%"),
+        ("12.5e3", "12.5e3"),
+        ("-7", "-7"),
+        ('"a" # comment', "a"),
+        ('"a" // comment', "a"),
+        ('/* before */ "a"', "a"),
+    ],
+)
+def test_literals_mean_what_terraform_takes_them_for(written, meant):
+    assert attributes(f"a = {written}") == {"a": hcl.Literal(text=meant, line=2)}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "var.a", '"${a}"', '"%{ if x }a%{ endif }"', '"${f("}")}"', "f(1, [2])", "1 + 2", "[1]", "a ? 1 : 2",
+        "{ (a) = 1 }", "{ for k, v in a : k => v }", "<<EOT\n}\nEOT", "<<-EOT\n  a = \"x\n  EOT", "!true", '"a" == "b"',
+        "merge({\n  a = 1\n}, {})",
+    ],
+)  # fmt: skip
+def test_what_would_have_to_be_evaluated_is_kept_as_that_and_the_rest_goes_on(written):
+    found = attributes(f"a = {written}\nb = 2")
+    assert isinstance(found["a"], hcl.Unread)
+    assert isinstance(found["b"], hcl.Literal)
+
+
+def test_an_object_keeps_literals_beside_what_is_none():
+    (found,) = attributes('m = { "a" = 1, b : "x"\n c = var.c }').values()
+    assert isinstance(found, hcl.Mapping)
+    assert [key for key, _ in found.entries] == ["a", "b", "c"]
+    assert [type(value) for _, value in found.entries] == [hcl.Literal, hcl.Literal, hcl.Unread]
+
+
+def test_blocks_inside_are_named_and_stepped_over():
+    (one,) = hcl.resources(
+        'resource "t" "n" {\n lifecycle {\n  a = "}"\n }\n dynamic "x" { }\n}', "f"
+    )
+    assert (one.type, one.name, one.line, one.blocks) == ("t", "n", 1, ("lifecycle", "dynamic x"))
+
+
+def test_files_of_variables_and_empty_files_have_no_resources():
+    assert hcl.resources('a = 1\nb = [1,\n 2]\nc = { x = "y" }\n', "f") == []
+    assert hcl.resources("", "f") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('a = "\\q"', "\\q is no escape"),
+        ('a = "\\u00g0"', "\\u is no escape"),
+        ('a = "\\Uffffffff"', "\\U is no escape"),
+        ('a = "${x"', "a string does not end"),
+        ('a = "${x', "a template does not end"),
+        ("a = [1", "a brace is missing"),
+        ("a = (1]", "] closes what it did not open"),
+        ("a = )", ") closes what it did not open"),
+        ("a =\n", "a value is missing"),
+        ("= 1", "a name is missing"),
+        ("a b", "{ or = is missing after a"),
+        ('resource "t" "n" {\n a = 1\n a = 2\n}', "a stands twice"),
+        ('resource "t" "n" {\n a = 1\n', "a name is missing"),
+    ],
+)
+def test_what_is_no_hcl_is_an_error(text, message):
+    with pytest.raises(ManifestErrors, match=r"^f:\d:0: not HCL: ") as raised:
+        hcl.resources(text, "f")
+    assert message in str(raised.value)
+
+
+@given(st.text(st.sampled_from('ab ={}[]()"$%\\\n#/*<-E,:.1')))
+def test_any_text_is_either_read_or_refused(text):
+    with contextlib.suppress(ManifestErrors):
+        assert isinstance(hcl.resources(text, "f"), list)

@@ -1,0 +1,78 @@
+"""Jikkou's KafkaClientQuota resources."""
+
+import pytest
+
+from tests.manifest.foreign.readings import limits, losses, notes, problems, read, sample
+
+P = "producer_byte_rate"
+C = "consumer_byte_rate"
+
+
+def resource(spec: str) -> str:
+    return f"apiVersion: kafka.jikkou.io/v1\nkind: KafkaClientQuota\nspec: {spec}\n"
+
+
+def test_every_type_means_the_entity_that_jikkou_makes_of_it():
+    made = read("jikkou", sample("jikkou.yaml"))
+    assert limits(made) == {
+        "user=billing,client-id=1e3": {"request_percentage": 12.5},
+        'user="<default>",client-id=<default>': {"request_percentage": 25.0},
+        "user=billing": {P: 10485760.0, C: 20971520.0},
+        "user=<default>": {"request_percentage": 50.0},
+        "client-id=probe": {P: 1024.0},
+        "client-id=<default>": {C: 8192.0},
+    }
+
+
+def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
+    made = read("jikkou", sample("jikkou.yaml"))
+    assert losses(made) == [(25, "networkRate=7", "the tool has no such limit")]
+    assert notes(made) == [
+        (26, "entity.user is ignored, as Jikkou does for CLIENTS_DEFAULT"),
+        (27, "marked with jikkou.io/delete, so it is not declared"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("{type: TEAM, entity: {user: a}}", "'TEAM' is no type of quota"),
+        ("{entity: {user: a}}", "type is missing"),
+        ("{type: USER}", "entity.user is missing"),
+        ("{type: USER, entity: {user: null}}", "entity.user is missing"),
+        ("{type: USER_CLIENT, entity: {user: a}}", "entity.clientId is missing"),
+        ("{type: USER, entity: {user: ''}, configs: {producerByteRate: 1}}", "an empty user name"),
+        ("{type: USER, entity: {user: on}}", "'on' is not a string for every reader"),
+        ("{type: USER, entity: {user: '{{ values.user }}'}}", "a template"),
+        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 0}}", "must be greater than 0"),
+        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 1.5}}", "must be a whole number"),
+        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 017}}", "not a decimal number"),
+        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 10Mi}}", "not a decimal number"),
+        ("{type: USER, entity: {user: a}, configs: {producerByteRate: 9007199254740993}}", "no exact float64"),
+        ("{type: USER, entity: {user: a}, configs: [1]}", "a mapping belongs here"),
+        ("[]", "a mapping belongs here"),
+    ],
+)  # fmt: skip
+def test_a_resource_that_cannot_be_carried_is_a_loss_at_its_line(spec, message):
+    made = read("jikkou", resource(spec))
+    assert [line for line, _, _ in losses(made)] == [3]
+    assert message in losses(made)[0][2]
+
+
+def test_one_bad_resource_does_not_cost_the_others():
+    good = resource("{type: USER, entity: {user: a}, configs: {producerByteRate: 1024}}")
+    made = read("jikkou", f"{resource('{type: TEAM}')}---\n{good}")
+    assert (len(made.losses), limits(made)) == (1, {"user=a": {P: 1024.0}})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (resource("{type: [}"), "f:3:15: not YAML"),
+        (resource("{}\nspec: {}"), "f:4:1: key 'spec' stands twice, first on line 3"),
+        (resource("{<<: {type: USER}}"), "f:3:8: merge keys are not used in manifests"),
+        ("apiVersion: v1\nkind: ConfigMap\n", "f:0:0: nothing about quotas as jikkou writes them"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_an_error_with_its_place(text, problem):
+    assert [one[: len(problem)] for one in problems("jikkou", text)] == [problem]

@@ -1,0 +1,125 @@
+"""The lines that kafka-configs prints."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.manifest.foreign.readings import limits, losses, notes, problems, read, sample
+from tests.manifest.samples import ODD_NAMES
+
+P = "producer_byte_rate"
+C = "consumer_byte_rate"
+
+
+def test_every_form_of_entity_and_javas_numbers_are_read_back_as_they_are_live():
+    made = read("kafka-configs", sample("kafka-configs.txt"))
+    assert limits(made) == {
+        "user=billing,client-id=nightly export": {"request_percentage": 12.5},
+        "user=billing,client-id=<default>": {"request_percentage": 25.0},
+        'user="<default>"': {P: 2048.0},
+        'user="CN=o\'neil, O=Acme"': {"controller_mutation_rate": 0.5},
+        "user=billing": {P: 1e7, C: 20971520.0},
+        "user=<default>,client-id=probe": {"request_percentage": 1.0},
+        "user=<default>,client-id=<default>": {C: 4096.0},
+        "user=<default>": {P: 1048576.0, "request_percentage": 50.0},
+        "client-id=legacy%20app": {P: 2.0**63},
+        "client-id=<default>": {C: 8192.0},
+        "ip=10.0.0.7": {"connection_creation_rate": 20.0},
+        "ip=<default>": {"connection_creation_rate": 100.0},
+    }
+    assert notes(made) == []
+
+
+def test_what_no_manifest_holds_is_listed_with_its_line():
+    assert losses(read("kafka-configs", sample("kafka-configs.txt"))) == [
+        (15, "", "an empty user name"),
+        (16, "leader_rate=3.0", "a key that manifests do not know"),
+        (16, f"{P}=1000.5", "producerByteRate must be a whole number (bytes/s per broker)"),
+    ]
+
+
+def test_several_outputs_and_windows_line_ends_are_read_together():
+    made = read(
+        "kafka-configs",
+        ("users", f"Quota configs for user-principal 'a' are {P}=1.0E7\r\n"),
+        ("pairs", f"Configs for user-principal 'a', client-id 'b' are {P}=2048.0"),
+    )
+    assert limits(made) == {"user=a": {P: 1e7}, "user=a,client-id=b": {P: 2048.0}}
+    assert [one.path for one in made.declarations] == ["pairs", "users"]
+
+
+def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
+    line = f"Quota configs for client-id 'c' are {P}=2048.0\n"
+    assert losses(read("kafka-configs", line + line)) == []
+    other = line.replace("2048", "4096")
+    made = read("kafka-configs", line + other)
+    assert limits(made) == {"client-id=c": {P: 2048.0}}
+    assert losses(made) == [(2, "", "other limits for the same entity stand at f:1; they were taken")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("Error while executing config command", "not a line about quotas"),
+        ("b' are producer_byte_rate=1.0", "not a line about quotas"),
+        ("Quota configs for user-principal 'a", "entity or limits are not written"),
+        ("Quota configs for user-principal 'a' are producer_byte_rate", "entity or limits are not written"),
+        ("Quota configs for topic 'a' are producer_byte_rate=1.0", "entity or limits are not written"),
+        ("Quota configs for user-principal 'a'b', client-id 'c' are producer_byte_rate=1.0", "a quote inside a name"),
+        ("Quota configs for user-principal 'a' are producer_byte_rate=NaN", "not a decimal number"),
+        ("Quota configs for user-principal 'a' are producer_byte_rate=-1.0", "must be greater than 0"),
+        ("Quota configs for user-principal 'a' are producer_byte_rate=1.0E400", "must be a finite number"),
+        ("Quota configs for user-principal 'a' are producer_byte_rate=2048.0, producer_byte_rate=1.0", "given twice"),
+        ("Quota configs for user-principal 'a' are connection_creation_rate=1.0", "does not belong on this form"),
+        ("Quota configs for ip '0:0::1' are connection_creation_rate=1.0", "no literal address in canonical"),
+    ],
+)  # fmt: skip
+def test_a_line_that_cannot_be_carried_is_a_loss_at_its_place(line, message):
+    made = read("kafka-configs", f"\n{line}\n")
+    assert [number for number, _, _ in losses(made)] == [2]
+    assert message in losses(made)[0][2]
+
+
+def test_a_line_that_is_not_understood_is_not_repeated_because_it_may_hold_a_secret():
+    made = read(
+        "kafka-configs",
+        "Configs for user-principal 'a' are SCRAM-SHA-256=salt=c2FsdA==,stored_key=c2VjcmV0",
+    )
+    assert "c2VjcmV0" not in repr(made.losses)
+    assert made.losses
+
+
+def test_output_without_any_line_about_quotas_is_an_error():
+    assert problems("kafka-configs", "\n") == [
+        "f:0:0: nothing about quotas as kafka-configs writes them"
+    ]
+
+
+def test_an_entity_without_limits_is_nothing_to_declare():
+    made = read("kafka-configs", "Quota configs for user-principal 'a' are \n")
+    assert (made.declarations, notes(made)) == ((), [(1, "no limits, so there is nothing to declare")])  # fmt: skip
+
+
+def quotable(name: str) -> bool:
+    return not {"'", "\n", "\r"} & set(name)
+
+
+names = st.one_of(
+    st.sampled_from([*filter(quotable, ODD_NAMES), "x are y=1", "a, client-id ", " are ", "the default client-id"]),
+    st.text(st.characters(exclude_categories=("Cs",), exclude_characters="'\n\r"), min_size=1),
+)  # fmt: skip
+
+
+@given(user=names, client=names)
+def test_any_name_without_quotes_and_line_breaks_comes_back_as_it_is(user, client):
+    made = read(
+        "kafka-configs",
+        f"Quota configs for user-principal '{user}', client-id '{client}' are {P}=2048.0\n"
+        f"Quota configs for user-principal '{user}' are {P}=1024.0\n",
+    )
+    assert {one.entity for one in made.declarations} == {
+        (user, client, False),
+        (user, False, False),
+    }
+    assert not made.losses
+    assert len(limits(made)) == 2

@@ -1,0 +1,69 @@
+"""The list that kafka-ui answers."""
+
+import pytest
+
+from tests.manifest.foreign.readings import limits, losses, notes, problems, read, sample
+
+P = "producer_byte_rate"
+ALIKE = "several records look alike, because the answer does not show defaults"
+
+
+def test_records_that_are_certain_are_carried_and_those_that_may_be_defaults_are_told():
+    made = read("kafka-ui", sample("kafka-ui.json"))
+    assert limits(made) == {
+        "user=billing,client-id=nightly": {P: 10485760.0, "request_percentage": 12.5},
+        "user=reports": {"consumer_byte_rate": 8192.0},
+        "ip=10.0.0.7": {"connection_creation_rate": 20.0},
+    }
+    assert notes(made) == [
+        (3, "taken as it stands; kafka-ui shows the same where the other part is a default")
+    ]
+
+
+def test_records_that_could_be_several_entities_are_losses():
+    assert losses(read("kafka-ui", sample("kafka-ui.json"))) == [
+        (4, "", ALIKE),
+        (5, "", ALIKE),
+        (6, "", "a default of some type; the answer does not say of which"),
+    ]
+
+
+def test_odd_names_and_the_name_default_are_names():
+    text = '[{"user": "<default>", "clientId": "a\\u0000\\ud83d\\ude00\\"", "quotas": {"producer_byte_rate": 1024}}]'
+    made = read("kafka-ui", text)
+    assert [one.entity for one in made.declarations] == [("<default>", 'a\x00😀"', False)]
+    assert len(limits(made)) == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ('{"user": "", "clientId": "b", "quotas": {"producer_byte_rate": 1024}}', "an empty user name"),
+        ('{"user": "a", "ip": "::1", "quotas": {"producer_byte_rate": 1024}}', "ip cannot be combined"),
+        ('{"user": true, "quotas": {}}', "'true' is not a string"),
+        ('{"user": ["a"]}', "a single value belongs here"),
+        ('{"user": "a", "clientId": "b", "quotas": {"odd_rate": 1}}', "a key that manifests do not know"),
+        ('{"user": "a", "clientId": "b", "quotas": {"producer_byte_rate": "NaN"}}', "not a decimal number"),
+        ('{"user": "a", "clientId": "b", "quotas": {"producer_byte_rate": 1e999}}', "must be a finite number"),
+        ('{"user": "a", "clientId": "b", "quotas": [1]}', "a mapping belongs here"),
+        ("7", "a mapping belongs here"),
+    ],
+)  # fmt: skip
+def test_a_record_that_cannot_be_carried_is_a_loss_at_its_line(record, message):
+    made = read("kafka-ui", f"[\n{record}\n]")
+    assert [line for line, _, _ in losses(made)] == [2]
+    assert message in losses(made)[0][2]
+    assert not made.declarations
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"code": 4001}', "f:1:1: a list belongs here"),
+        ("[]", "f:0:0: nothing about quotas as kafka-ui writes them"),
+        ("[1,]", "f:1:4: not JSON: a value is missing"),
+        ("<html>", "f:1:1: a list belongs here"),
+    ],
+)
+def test_an_answer_that_is_no_list_is_an_error_with_its_place(text, problem):
+    assert problems("kafka-ui", text) == [problem]

@@ -1,0 +1,87 @@
+"""What rpk cluster quotas describe prints."""
+
+import pytest
+
+from tests.manifest.foreign.readings import limits, losses, notes, problems, read, sample
+
+P = "producer_byte_rate"
+EXPECTED = {
+    "user=billing,client-id=probe": {P: 2.0**63, "request_percentage": 12.5},
+    "client-id=<default>": {"consumer_byte_rate": 8192.0},
+    "ip=10.0.0.7": {"connection_creation_rate": 20.0},
+}
+YAML = """quotas:
+    - entity:
+        - name: "123"
+          type: client-id
+        - name: 'CN=a, O="b"'
+          type: user
+      values:
+        - key: producer_byte_rate
+          value: "4096"
+"""
+
+
+def test_json_is_read_back_as_it_is_live():
+    assert limits(read("rpk", sample("rpk.json"))) == EXPECTED
+
+
+def test_yaml_is_read_too():
+    assert limits(read("rpk", YAML)) == {'user="CN=a, O=\\"b\\"",client-id=123': {P: 4096.0}}
+
+
+def test_a_default_that_may_be_a_name_is_told():
+    made = read("rpk", sample("rpk.json"))
+    assert notes(made) == [
+        (4, "rpk prints a default and the name <default> alike; taken for the default")
+    ]
+
+
+def test_an_entity_type_of_redpanda_is_a_loss():
+    made = read("rpk", sample("rpk.json"))
+    assert losses(made) == [
+        (3, "", "client-id-prefix is an entity type that manifests do not know")
+    ]
+    assert made.losses[0].about == (("client-id-prefix", "batch-"),)
+
+
+def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1024"}]') -> str:
+    return f'{{"quotas": [\n{{"entity": {entity}, "values": {values}}}]}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (quota("[]"), "an entity needs a user"),
+        (quota('[{"name": "a"}]'), "type is missing"),
+        (quota('[{"type": "user"}]'), "name is missing"),
+        (quota('[{"name": "a", "type": "user"}, {"name": "b", "type": "user"}]'), "an entity type stands twice"),
+        (quota('[{"name": "a", "type": "user"}, {"name": "::1", "type": "ip"}]'), "ip cannot be combined"),
+        (quota('[{"name": "", "type": "user"}]'), "an empty user name"),
+        (quota('[{"name": "\\ud800", "type": "user"}]'), "no Unicode text"),
+        (quota('{"user": "a"}'), "a list belongs here"),
+        (quota('[{"name": ["a"], "type": "user"}]'), "a single value belongs here"),
+        (quota('[{"name": "a", "type": "user"}]', '[{"key": "producer_byte_rate", "value": "NaN"}]'), "not a decimal"),
+        (quota('[{"name": "a", "type": "user"}]', '[{"key": "producer_byte_rate"}]'), "value is missing"),
+        (quota('[{"name": "a", "type": "user"}]', '[{"key": "odd", "value": "1"}]'), "a key that manifests do not"),
+    ],
+)  # fmt: skip
+def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_place(text, message):
+    made = read("rpk", text)
+    assert [line for line, _, _ in losses(made)] == [2]
+    assert message in losses(made)[0][2]
+    assert not made.declarations
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "f:1:2: not JSON: a key in double quotes is missing"),
+        ("user=alice\n\tproducer_byte_rate=1024\n", "f:1:1: a mapping belongs here"),
+        ('{"entries": []}', "f:1:1: quotas is missing"),
+        ('{"quotas": {}}', "f:1:12: a list belongs here"),
+        ("{}", "f:0:0: nothing about quotas as rpk writes them"),
+    ],
+)
+def test_a_text_that_rpk_does_not_print_is_an_error_with_its_place(text, problem):
+    assert problems("rpk", text) == [problem]
