@@ -1,0 +1,41 @@
+"""kquota import of what Kafka's own kafka-configs really prints, against the export of the same cluster."""
+
+import pytest
+
+from tests.servers import tools
+
+USERS, CLIENTS, IPS = (
+    ("--entity-type", "users"),
+    ("--entity-type", "clients"),
+    ("--entity-type", "ips"),
+)
+KINDS = (USERS, (*USERS, *CLIENTS), CLIENTS, IPS)
+LIVE = {
+    (("user", None),): {"producer_byte_rate": 1024.0, "request_percentage": 50.5},
+    (("user", "<default>"),): {"producer_byte_rate": 2.0**63},
+    (("user", "CN=o'neil, O=Acme"),): {"consumer_byte_rate": 1e7, "controller_mutation_rate": 0.001},
+    (("user", "%3Cdefault%3E"), ("client-id", " are x=1")): {"consumer_byte_rate": 123456789.0},
+    (("user", "a"), ("client-id", None)): {"request_percentage": 1e-5},
+    (("user", None), ("client-id", "b")): {"request_percentage": 200.0},
+    (("user", None), ("client-id", None)): {"producer_byte_rate": 10000000.0},
+    (("client-id", "ünï, 😀"),): {"producer_byte_rate": 9999999.0},
+    (("client-id", None),): {"producer_byte_rate": 4096.0},
+    (("ip", "::1"),): {"connection_creation_rate": 2147483647.0},
+    (("ip", None),): {"connection_creation_rate": 100.0},
+}  # fmt: skip
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("version", ["3.9.1", "4.3.1"])
+def test_what_kafka_configs_prints_imports_to_what_an_export_writes(kquota, sandbox, version):
+    sandbox.seed(LIVE)
+    printed = ""
+    for kind in KINDS:
+        answer = tools.kafka_configs(version, "--bootstrap-server", sandbox.bootstrap, "--describe", *kind)  # fmt: skip
+        assert answer.returncode == 0, answer.stderr
+        printed += answer.stdout
+    made = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "-", stdin=printed)
+    assert (made.code, made.err) == (0, "")
+    live = kquota("export", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod")
+    assert made.out == live.out
+    assert made.out.count("kind: ClientQuota") == len(LIVE)
