@@ -19,6 +19,7 @@ from reconciler.errors import UsageError
 if TYPE_CHECKING:
     from reconciler.cli.planning import Task
     from reconciler.cli.where import Target
+    from reconciler.quota.report import Outcome
     from reconciler.reconcile import SavedPlan
 
 HELP: Final = """Make the cluster as declared: plan, ask, send, read back from every broker, record.
@@ -79,7 +80,7 @@ def apply(
     from reconciler.cli.applying import Wanted, apply_one
     from reconciler.cli.every import for_each
     from reconciler.cli.planning import task_for
-    from reconciler.cli.showing import show_config_changes
+    from reconciler.cli.showing import show_config_changes, show_outcomes
     from reconciler.cli.where import targets
 
     saved, paths = saved_plan(paths)
@@ -91,6 +92,9 @@ def apply(
     if len(chosen) > 1 and (saved is not None or out is not None or expect_digest is not None):
         raise UsageError("a saved plan, a digest and --out are about one cluster, not several")
     show_config_changes(console, where)
+    gathered: list[tuple[Target, Outcome | None]] | None = None
+    if len(chosen) > 1 and output == "json":
+        gathered = []
 
     def work(target: "Target") -> Exit:
         task: Task | None = None
@@ -100,10 +104,16 @@ def apply(
         wanted = Wanted(
             target=target, task=task, saved=saved, limits=limits, sources=sources, yes=yes,
             expect_digest=expect_digest, max_age=max_age, pace=pace, out=out, output=output, verbose=verbose,
+            gathered=gathered,
         )  # fmt: skip
         return apply_one(console, wanted)
 
-    return for_each(console, chosen, work)
+    if gathered is None:
+        return for_each(console, chosen, work)
+    try:
+        return for_each(console, chosen, work)
+    finally:
+        show_outcomes(console, gathered)
 
 
 def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]":

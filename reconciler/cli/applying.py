@@ -50,6 +50,7 @@ class Wanted:
         output: ``text`` or ``json``.
         command: What runs, for locks and the audit log.
         verbose: Print long lists whole.
+        gathered: With several clusters and JSON: where outcomes go, to be shown as one document at the end.
     """
 
     target: Target
@@ -65,6 +66,7 @@ class Wanted:
     output: str
     command: str = "apply"
     verbose: bool = False
+    gathered: list[tuple[Target, Outcome | None]] | None = None
 
 
 def apply_one(console: Console, wanted: Wanted) -> Exit:
@@ -118,11 +120,13 @@ async def carry_out(
 
 def told_outcome(console: Console, wanted: Wanted, outcome: Outcome | None) -> Exit:
     """Keep an outcome on disk, then print it; a reader who went away must not cost the file."""
+    kept = None if outcome is None else keep_outcome(console, wanted.target, outcome, wanted.out)
+    if wanted.gathered is None:
+        showing.show_outcome(console, outcome, wanted.output, verbose=wanted.verbose)
+    else:
+        wanted.gathered.append((wanted.target, outcome))
     if outcome is None:
-        showing.show_outcome(console, None, wanted.output)
         return Exit.DONE
-    kept = keep_outcome(console, wanted.target, outcome, wanted.out)
-    showing.show_outcome(console, outcome, wanted.output, verbose=wanted.verbose)
     if kept is not None and any(pair.word in {"APPLIED", "UNKNOWN"} for pair in outcome.pairs):
         console.note(f"to undo this: kquota rollback {kept}")
     return Exit.DONE if outcome.complete else Exit.ERROR

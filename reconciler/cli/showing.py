@@ -74,18 +74,33 @@ def _plans_as_text(
         console.fact(plan_text(preview, style=style, verbose=verbose))
 
 
+def document_of(outcome: "Outcome | None") -> "dict[str, Json]":
+    """What became of an apply, for programs; ``None`` where there was nothing to do."""
+    if outcome is None:
+        return {"kind": "kquota-outcome", "format": 1, "complete": True, "pairs": []}
+    from reconciler.render.json_outcome import outcome_document
+
+    return outcome_document(outcome)
+
+
+def show_outcomes(console: Console, made: "Sequence[tuple[Target, Outcome | None]]") -> None:
+    """What became of several clusters, as one document for programs."""
+    from reconciler.render.documents import dump
+
+    documents: list[Json] = [
+        {"cluster": target.shown, "outcome": document_of(outcome)} for target, outcome in made
+    ]
+    console.fact(dump({"kind": "kquota-outcomes", "format": 1, "outcomes": documents}))
+
+
 def show_outcome(
     console: Console, outcome: "Outcome | None", output: str, *, verbose: bool = False
 ) -> None:
     """What became of an apply; ``None`` where there was nothing to do."""
     if output == "json":
         from reconciler.render.documents import dump
-        from reconciler.render.json_outcome import outcome_document
 
-        console.fact(
-            dump({"kind": "kquota-outcome", "format": 1, "complete": True, "pairs": []}
-                 if outcome is None else outcome_document(outcome))
-        )  # fmt: skip
+        console.fact(dump(document_of(outcome)))
     elif outcome is not None:
         from reconciler.render.text import outcome_text
 

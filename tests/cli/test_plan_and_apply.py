@@ -6,9 +6,10 @@ import shlex
 
 import pytest
 
-from reconciler.sandbox import Fault
+from reconciler.sandbox import Fault, Settings
 from reconciler.sandbox.faults import CutAfter, Refuse, Truncate
 from reconciler.sandbox.rules import Failure
+from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
 
 USER_A, USER_B = (("user", "a"),), (("user", "b"),)
@@ -199,6 +200,20 @@ def test_a_truncated_describe_is_an_error_and_never_an_empty_cluster(kquota, pro
     assert ran.out == ""
     assert "Traceback" not in ran.err
     assert len(sandbox.values()) == 2
+
+
+def test_several_outcomes_are_one_document(kquota, folder, sandbox):
+    with SandboxThread(Settings(cluster_id="B" * 22)) as other:
+        places = {"again": other.bootstrap, "gone": "127.0.0.1:1", "prod": sandbox.bootstrap}
+        clusters = [CLUSTER.format(name=name, bootstrap=at) for name, at in places.items()]
+        (folder / "kquota.yaml").write_text("---\n".join([PROJECT, *clusters]))
+        manifests(folder, quota("a"), quota("b", cluster="again"), quota("c", cluster="gone"))
+        ran = kquota("apply", "--all", "--yes", "--timeout", "300ms", "--format", "json")
+    assert ran.code == 1
+    document = json.loads(ran.out)
+    assert document["kind"] == "kquota-outcomes"
+    assert [one["cluster"] for one in document["outcomes"]] == ["again", "prod"]
+    assert all(len(one["outcome"]["pairs"]) == 1 for one in document["outcomes"])
 
 
 def test_all_clusters_are_done_and_one_that_fails_does_not_stop_the_others(kquota, folder, sandbox):
