@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from reconciler.errors import QuotaValueError
 from reconciler.quota.change import Change, Plan, apply_to
 from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key
@@ -89,6 +90,10 @@ class Guards:
         allow_empty: Whether no document at all is meant although we own something.
         bounds: Ranges; the first that matches entity and key holds.
         removals_before: Removals already made in the window of a loop; 0 for a command.
+
+    Raises:
+        QuotaValueError: A limit is NaN, with which every comparison is false, so that it would guard nothing; or
+            it is below what it can mean.
     """
 
     max_removals: int = 10
@@ -100,6 +105,17 @@ class Guards:
     allow_empty: bool = False
     bounds: tuple[Bound, ...] = field(default_factory=tuple[Bound, ...])
     removals_before: int = 0
+
+    def __post_init__(self) -> None:
+        for name, number, least in (
+            (Guard.MAX_REMOVALS, self.max_removals, 0),
+            (Guard.MAX_REMOVED_SHARE, self.max_removed_percent, 0),
+            (Guard.MAX_CHANGE_FACTOR, self.max_change_factor, 1),
+        ):
+            if not number >= least:
+                raise QuotaValueError(
+                    f"guards.{name} must be a number of at least {least}, not {number}"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.errors import QuotaValueError
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import DEFAULT, Entity, entity
@@ -318,3 +319,17 @@ def test_we_are_warned_where_a_plan_limits_ourselves():
     live = State(limits={entity(user="admin"): limits_of({RATE: 1e6})})
     assert own_limits(live, [change(None, 1e6)], us) == ()
     assert own_limits(live, [change(1e6, None, subject=entity(user="admin"))], us) == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_removals": -1},
+        {"max_removed_percent": math.nan},
+        {"max_change_factor": math.nan},
+        {"max_change_factor": 0.5},
+    ],
+)
+def test_a_guard_that_could_guard_nothing_cannot_be_built(wrong: dict[str, float]) -> None:
+    with pytest.raises(QuotaValueError, match="must be a number of at least"):
+        Guards(**wrong)
