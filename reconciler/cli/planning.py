@@ -12,6 +12,7 @@ from reconciler.cli.options import packed
 from reconciler.cli.orders import Limits, orders_for, origin_of
 from reconciler.cli.where import Target
 from reconciler.cli.world import Records
+from reconciler.errors import UsageError
 from reconciler.quota.desired import Desired
 from reconciler.quota.twins import ADDRESS
 from reconciler.reconcile import Orders, Prepared
@@ -71,6 +72,12 @@ def task_for(
         GitError: The revision of ``--since`` cannot be read.
         UsageError: Options do not fit together.
     """
+    if sources.since is not None and limits.force:
+        raise UsageError(
+            "--since and --force do not go together: a revision says what was declared, not what was applied,"
+            " so a value that differs from it may be anybody's",
+            hint="remove such a pair by hand, or use an inventory",
+        )
     documents = load(target, paths)
     for warning in documents.warnings:
         console.warning(str(warning))

@@ -7,10 +7,9 @@ A broker applies the valid entities of a request as one atomic batch of at most 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from reconciler.quota.order import MAX_ENTITIES, MAX_OPERATIONS
 from reconciler.quota.outcome import Alteration
 
-MAX_OPERATIONS: Final = 2_000
-MAX_ENTITIES: Final = 1_000
 MAX_BYTES: Final = 1_000_000
 
 

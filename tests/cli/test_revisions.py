@@ -196,3 +196,14 @@ def test_records_under_a_git_ref_are_kept_and_shared(kquota, folder, sandbox, re
     assert "refs/kquota/inventory/" in git(folder, "for-each-ref")
     assert "2 pairs of ours" in kquota("drift").out
     assert not (folder / ".kquota/inventory.json").exists()
+
+
+def test_a_revision_is_no_ground_for_removing_what_somebody_else_changed(
+    kquota, repository, sandbox
+):
+    before = sandbox.values()
+    for command in (("plan",), ("apply", "--yes")):
+        ran = kquota(*command, "--no-inventory", "--since", repository, "--force")
+        assert ran.code == 1
+        assert "--since and --force do not go together" in ran.err
+    assert sandbox.values() == before

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from reconciler.client import about
 from reconciler.client.backoff import Backoff, Deadline
-from reconciler.client.chunks import MAX_BYTES, MAX_ENTITIES, MAX_OPERATIONS, cut, halves
+from reconciler.client.chunks import MAX_BYTES, cut, halves
 from reconciler.client.clock import SystemClock
 from reconciler.client.config import ClientConfig
 from reconciler.client.events import Events, Rebootstrapped, tell
 from reconciler.client.nodes import Nodes, address_of
 from reconciler.ports import Node
 from reconciler.quota.entity import entity
+from reconciler.quota.order import MAX_ENTITIES, MAX_OPERATIONS
 from reconciler.quota.outcome import Alteration
 from reconciler.wire.versions import Offered
 from tests.client.support import on_loop
