@@ -21,6 +21,9 @@ from reconciler.quota.state import NO_LIMITS, State
 
 POLL: Final = Backoff(first=0.02, cap=0.1)
 """A broker shows a change some 10 ms to a second after the acknowledgement; a look at one entity costs it nothing."""
+LIST_SECONDS: Final = 2.0
+"""How long one broker may take to list the brokers before another one is asked; answers take milliseconds."""
+
 TRY_SECONDS: Final = 10.0
 """After so long without an answer a broker is looked up in Metadata, whether it still lives."""
 
@@ -67,7 +70,7 @@ class Watch:
         Raises:
             ClientError: Not even the list of brokers could be had.
         """
-        nodes = await self.live(self.deadline)
+        nodes = await self._brokers()
         self.seen.update({node.id: _Seen() for node in nodes})
         _ = await asyncio.gather(*(self._watch(node.id) for node in nodes))
         return Visibility(
@@ -81,6 +84,20 @@ class Watch:
                 if not seen.answered
             },
         )
+
+    async def _brokers(self) -> Sequence[Node]:
+        """The brokers in Metadata. One that hangs costs a short try, after which another one is asked."""
+        tries = 0
+        while True:
+            tries += 1
+            now = self.clock.monotonic()
+            try:
+                return await self.live(Deadline(at=now + self.deadline.within(now, LIST_SECONDS)))
+            except ClientError as error:
+                if not error.retriable or self.deadline.passed(self.clock.monotonic()):
+                    raise
+            pause = POLL.pause(tries, random.random)
+            await self.clock.sleep(self.deadline.within(self.clock.monotonic(), pause))
 
     async def _watch(self, node: int) -> None:
         seen = self.seen[node]

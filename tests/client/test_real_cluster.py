@@ -61,8 +61,10 @@ async def test_a_broker_that_hangs_is_named(three: KafkaCluster) -> None:
         three.pause(hangs)
         try:
             started = time.monotonic()
-            found = await our.wait_visible(changes, timeout=5)
-            assert time.monotonic() - started < 30  # a hang has an end; how soon depends on the machine
+            found = await our.wait_visible(changes, timeout=8)
+            assert (
+                time.monotonic() - started < 30
+            )  # a hang has an end; how soon depends on the machine
         finally:
             three.resume(hangs)
         assert set(found.visible) == set(three.numbers) - {hangs}
