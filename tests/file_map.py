@@ -8,7 +8,8 @@ ROOT = Path(__file__).parents[1]
 DESIGN = ROOT / "DESIGN.md"
 HEADING = "## 9. File map"
 PACKAGES = (
-    "", "quota", "wire", "client", "sandbox", "manifest", "inventory", "git", "reconcile", "render", "cli",
+    "", "quota", "wire", "client", "sandbox", "manifest", "inventory", "git", "reconcile", "render",
+    "metrics", "notify", "forge", "loop", "kube", "cli",
 )  # fmt: skip
 
 

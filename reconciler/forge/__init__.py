@@ -1,0 +1,1 @@
+"""GitHub and GitLab over REST: comments, issues, annotations, summaries."""
