@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from reconciler.errors import KquotaError
 from reconciler.quota.advice import Warning as Advice
 from reconciler.quota.basis import Basis
 from reconciler.quota.change import Change, Plan
@@ -16,6 +17,7 @@ from reconciler.quota.guards import Violation
 from reconciler.quota.impact import Impact
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
 from reconciler.quota.policy import DriftMode, Policy
+from reconciler.quota.vigil import Sighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,3 +202,55 @@ class Outcome:
     def count(self, word: str) -> int:
         """How many changes ended with this word."""
         return sum(pair.word == word for pair in self.pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """One change that a guard did not let a loop send.
+
+    Attributes:
+        change: The change.
+        violations: What was said against it; never empty.
+    """
+
+    change: Change
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One pass of a loop over one cluster: what it saw, what it did, what it left, and why.
+
+    Statuses, metrics, events and messages are readings of it.
+
+    Attributes:
+        cluster: Name of the QuotaCluster.
+        preview: What was found; ``None`` where the pass failed before there was a plan.
+        outcome: What became of what was sent; ``None`` where nothing was to be sent.
+        withheld: What guards did not let through, in plan order.
+        waiting: Drift that would be corrected but not yet, or no longer: seen too rarely, corrected too often.
+        sightings: Drifted pairs with their past; kept up by whoever runs the loop.
+        error: Why the pass broke off.
+        started_at: Seconds since the epoch.
+        ended_at: Seconds since the epoch.
+    """
+
+    cluster: str
+    preview: Preview | None = field(default=None, repr=False)
+    outcome: Outcome | None = field(default=None, repr=False)
+    withheld: tuple[Withheld, ...] = field(default=(), repr=False)
+    waiting: tuple[Change, ...] = field(default=(), repr=False)
+    sightings: tuple[Sighting, ...] = field(default=(), repr=False)
+    error: KquotaError | None = None
+    started_at: float = 0.0
+    ended_at: float = 0.0
+
+    @property
+    def in_order(self) -> bool:
+        """Whether everything was compared and nothing is left undone: a successful sync."""
+        return (
+            self.error is None
+            and self.preview is not None
+            and not self.withheld
+            and (self.outcome is None or self.outcome.complete)
+        )

@@ -9,6 +9,7 @@
 from reconciler.reconcile.drift import drift, note_drift
 from reconciler.reconcile.observe import Observation, observe
 from reconciler.reconcile.orders import Orders, OverrideOrder, Ports, Validation
+from reconciler.reconcile.passing import run_pass, withhold
 from reconciler.reconcile.rollback import rollback_orders
 from reconciler.reconcile.saved import (
     SavedPlan,
@@ -37,5 +38,7 @@ __all__ = [
     "prepare",
     "preview",
     "rollback_orders",
+    "run_pass",
     "trusted",
+    "withhold",
 ]

@@ -35,7 +35,8 @@ class Sender:
         clock: Time.
         progress: Told ``apply`` with entities done and all, and ``visible`` while waiting.
         changes: What is to be sent.
-        unsettled: Entities that an earlier run wrote to without learning what became of it.
+        obstacles: What stands in the way of others from the start: writes of an earlier run without a known
+            outcome, changes that are not sent.
         pace: Whether each request waits for the one before to be visible.
         grace: Seconds for the answer of the request under way once somebody asked to stop.
     """
@@ -47,7 +48,7 @@ class Sender:
         clock: Clock,
         progress: Progress,
         changes: Sequence[Change],
-        unsettled: Iterable[Alteration] = (),
+        obstacles: Iterable[tuple[Alteration, Result]] = (),
         pace: bool = False,
         grace: float = STOP_GRACE_SECONDS,
     ) -> None:
@@ -58,8 +59,8 @@ class Sender:
         self._seconds = deadline_seconds(len(changes))
         self._total = sum(len(batch.alterations) for batch in self._schedule.batches)
         self._done = 0
-        for one in unsettled:
-            self._schedule.settle(one, Unknown(why="an earlier write may still land"))
+        for one, result in obstacles:
+            self._schedule.settle(one, result)
         self.witnesses = Witnesses(changes)
         self.results: dict[tuple[bool, Entity], Result] = {}
         self.acknowledged_keys = 0

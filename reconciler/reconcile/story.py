@@ -1,7 +1,7 @@
 """The whole story: observe, plan, guard, validate; then send, look again, record, tell."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from reconciler.errors import (
@@ -14,13 +14,13 @@ from reconciler.errors import (
 )
 from reconciler.quota.advice import warnings as advise
 from reconciler.quota.basis import basis_of, differences
-from reconciler.quota.change import Plan
+from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import Desired
 from reconciler.quota.entity import Entity
 from reconciler.quota.guards import check, own_limits
 from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.outcome import Alteration
+from reconciler.quota.outcome import Alteration, Held, Result, Unknown
 from reconciler.quota.owned import OverrideSet, Pair, RecordChange
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Policy
@@ -111,8 +111,16 @@ def preview(
     )
 
 
-async def apply(ports: Ports, orders: Orders, prepared: Prepared) -> Outcome:
+async def apply(
+    ports: Ports, orders: Orders, prepared: Prepared, *, withheld: Iterable[Change] = ()
+) -> Outcome:
     """Send, look again, record, tell. One bad entity does not stop the independent others.
+
+    Args:
+        ports: The outside world.
+        orders: What this run was told.
+        prepared: The plan.
+        withheld: Changes that are not in the plan because somebody holds them back; what relies on them is held.
 
     Returns:
         What became of each change; ``complete`` says whether all is well.
@@ -128,7 +136,7 @@ async def apply(ports: Ports, orders: Orders, prepared: Prepared) -> Outcome:
     prepared = await _still_fits(ports, orders, prepared)
     started = ports.clock.now()
     plan = prepared.plan
-    bookkeeping = _bookkeeping(prepared, orders)
+    noted = bookkeeping(prepared, orders)
     waiting = prepared.seen.unsettled(started)
     # A change that waits for an earlier write of another value is not sent: the intent of that write stays.
     sendable = [
@@ -137,13 +145,13 @@ async def apply(ports: Ports, orders: Orders, prepared: Prepared) -> Outcome:
         if (pair := (one.entity, one.key)) not in waiting or waiting[pair].value == one.after
     ]
     intents = records.intents(sendable, now=started)
-    await ports.inventory.write(plan.cluster_id, (*bookkeeping, *intents))
+    await ports.inventory.write(plan.cluster_id, (*noted, *intents))
     sender = Sender(
         store=ports.store,
         clock=ports.clock,
         progress=ports.progress,
         changes=plan.changes,
-        unsettled=_unsettled(prepared, started),
+        obstacles=(*_unsettled(prepared, started), *_not_sent(withheld)),
         pace=orders.pace,
     )
     await sender.run()
@@ -153,7 +161,7 @@ async def apply(ports: Ports, orders: Orders, prepared: Prepared) -> Outcome:
         digest=plan.digest,
         pairs=judge(plan.changes, sender.results, live=live, visibility=visibility),
         visibility=visibility,
-        bookkeeping=len(bookkeeping),
+        bookkeeping=len(noted),
         interrupted=sender.interrupted,
         failure=str(sender.failure) if sender.failure is not None else failure,
         started_at=started,
@@ -276,14 +284,15 @@ async def _still_fits(ports: Ports, orders: Orders, prepared: Prepared) -> Prepa
     return replace(prepared, seen=seen)
 
 
-def _bookkeeping(prepared: Prepared, orders: Orders) -> tuple[RecordChange, ...]:
+def bookkeeping(prepared: Prepared, orders: Orders) -> tuple[RecordChange, ...]:
+    """What the records are told besides intents and results: adopted, converged, gone, overrides, drift times."""
     if rules_for(orders, prepared.seen).in_force is Policy.OBSERVE:
         return ()
     times = records.drift_times(prepared.plan, prepared.seen.owned) if orders.only is None else ()
     return (*prepared.override_changes, *prepared.plan.bookkeeping, *times)
 
 
-def _unsettled(prepared: Prepared, now: float) -> tuple[Alteration, ...]:
+def _unsettled(prepared: Prepared, now: float) -> tuple[tuple[Alteration, Result], ...]:
     """Earlier writes that may still land, but for those that this plan writes with the very same value.
 
     To send the same value again is safe whichever of the two lands last.
@@ -294,7 +303,15 @@ def _unsettled(prepared: Prepared, now: float) -> tuple[Alteration, ...]:
         if (subject, key) in again and again[subject, key] == intent.value:
             continue
         waiting.setdefault(subject, []).append((str(key), intent.value))
-    return tuple(Alteration(subject, tuple(pairs)) for subject, pairs in waiting.items())
+    unknown = Unknown(why="an earlier write may still land")
+    return tuple((Alteration(subject, tuple(pairs)), unknown) for subject, pairs in waiting.items())
+
+
+def _not_sent(withheld: Iterable[Change]) -> tuple[tuple[Alteration, Result], ...]:
+    return tuple(
+        (Alteration(one.entity, ((str(one.key), one.after),)), Held(waits_for=(one.entity,)))
+        for one in withheld
+    )
 
 
 async def _recorded(ports: Ports, outcome: Outcome, waiting: Collection[Pair]) -> Outcome:

@@ -1,0 +1,143 @@
+"""One pass of a loop: what a command does once, without anybody there to answer a refusal.
+
+A command refuses a whole plan; a loop withholds what a guard speaks against and goes on with the rest. What relies on
+a withheld change is held, as if the broker had refused it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from reconciler.errors import Interrupted, KquotaError
+from reconciler.quota.change import Change, Finding, Plan
+from reconciler.quota.desired import Desired
+from reconciler.quota.guards import Guard, Guards, Violation, check
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.report import Outcome, Pass, Withheld
+from reconciler.quota.state import State
+from reconciler.reconcile.orders import Orders, Ports
+from reconciler.reconcile.story import Prepared, apply, bookkeeping, prepare
+
+ABOUT_REMOVALS = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE, Guard.EMPTY_DESIRED})
+"""Guards that speak of all removals together: none of them is made, because nobody can say which are meant."""
+
+
+def _always(_: Change) -> bool:
+    return True
+
+
+async def run_pass(
+    ports: Ports,
+    orders: Orders,
+    desired: Desired,
+    *,
+    cluster: str,
+    corrects: Callable[[Change], bool] = _always,
+) -> Pass:
+    """Observe, plan, withhold, send, verify, record: whatever happens is in the answer.
+
+    Args:
+        ports: The outside world.
+        orders: What this pass is told; ``guards.removals_before`` counts the window.
+        desired: All documents, without conflicts.
+        cluster: Name of the QuotaCluster.
+        corrects: Whether this drift may be corrected now; asked of changes whose cause is drift only.
+
+    Returns:
+        The pass. ``sightings`` is left to the caller, who remembers earlier passes.
+    """
+    started = ports.clock.now()
+    prepared: Prepared | None = None
+    outcome: Outcome | None = None
+    failure: KquotaError | None = None
+    withheld: tuple[Withheld, ...] = ()
+    waiting: tuple[Change, ...] = ()
+    try:
+        prepared = await prepare(ports, orders, desired)
+        plan, waiting = _without_corrections(prepared, corrects)
+        plan, withheld = withhold(plan, orders.guards, prepared.seen.live)
+        outcome = await _carried_out(ports, orders, _narrowed(prepared, plan), withheld)
+    except Interrupted as stop:
+        failure = stop
+        outcome = stop.outcome if isinstance(stop.outcome, Outcome) else None
+    except KquotaError as error:
+        failure = error
+    return Pass(
+        cluster=cluster,
+        preview=None if prepared is None else prepared.preview,
+        outcome=outcome,
+        withheld=withheld,
+        waiting=waiting,
+        error=failure,
+        started_at=started,
+        ended_at=ports.clock.now(),
+    )
+
+
+def withhold(plan: Plan, guards: Guards, live: State) -> tuple[Plan, tuple[Withheld, ...]]:
+    """The plan without what guards speak against, and what that is.
+
+    What is left is checked again, because a plan means something else without some of its changes.
+    """
+    said: dict[Change, list[Violation]] = {}
+    while violations := check(plan, guards, live):
+        for change in plan.changes:
+            against = [one for one in violations if _concerns(one, change)]
+            if against:
+                said.setdefault(change, []).extend(against)
+        kept = tuple(change for change in plan.changes if change not in said)
+        if len(kept) == len(plan.changes):
+            break  # What is left to say concerns no change: a twin whose set was withheld, an empty desired state.
+        plan = replace(plan, changes=kept)
+    return plan, tuple(
+        Withheld(change=change, violations=tuple(against)) for change, against in said.items()
+    )
+
+
+def _concerns(violation: Violation, change: Change) -> bool:
+    if violation.guard in ABOUT_REMOVALS:
+        return change.removes
+    return violation.entity == change.entity and violation.key is change.key
+
+
+def _without_corrections(
+    prepared: Prepared, corrects: Callable[[Change], bool]
+) -> tuple[Plan, tuple[Change, ...]]:
+    """The plan with corrections that must wait among the findings, as under ``Warn``; and those corrections."""
+    plan, seen = prepared.plan, prepared.seen
+    kept: list[Change] = []
+    waiting: list[Change] = []
+    for one in plan.changes:
+        waits = one.cause is Cause.DRIFT and not corrects(one)
+        (waiting if waits else kept).append(one)
+    reported = tuple(
+        Finding(
+            entity=one.entity,
+            key=one.key,
+            desired=one.after,
+            applied=one.applied,
+            live=one.before,
+            cause=Cause.DRIFT,
+            action=Action.REPORT,
+            claim=one.claim,
+            owner=one.owner,
+            since=seen.owned.drift_since.get((one.entity, one.key), seen.at),
+        )
+        for one in waiting
+    )
+    return replace(plan, changes=tuple(kept), findings=(*plan.findings, *reported)), tuple(waiting)
+
+
+def _narrowed(prepared: Prepared, plan: Plan) -> Prepared:
+    """What is left to be done, with nothing said against it any more."""
+    return replace(prepared, preview=replace(prepared.preview, plan=plan, violations=()))
+
+
+async def _carried_out(
+    ports: Ports, orders: Orders, prepared: Prepared, withheld: Iterable[Withheld]
+) -> Outcome | None:
+    if prepared.plan.changes:
+        return await apply(ports, orders, prepared, withheld=[one.change for one in withheld])
+    noted = bookkeeping(prepared, orders)
+    if noted:
+        await ports.inventory.write(prepared.plan.cluster_id, noted)
+    return None
