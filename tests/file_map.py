@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DESIGN = ROOT / "DESIGN.md"
-HEADING = "## 9. File map"
+HEADING = "## 10. File map"
 PACKAGES = (
     "", "quota", "wire", "client", "sandbox", "manifest", "inventory", "git", "reconcile", "render",
     "metrics", "notify", "forge", "loop", "kube", "cli",
