@@ -84,7 +84,7 @@ def plan_document(preview: Preview) -> dict[str, Json]:
             {
                 "document": one.claim.document,
                 "file": one.claim.path,
-                "line": one.claim.line,
+                "line": int(one.place.rpartition(":")[2]),
                 "message": one.message,
             }
             for one in preview.advice
