@@ -2,7 +2,8 @@
 
 Fixtures here start brokers lazily and share them over the session: `kafka(version, **options)` is a
 `KafkaCluster` that other tests use too, so keep to entity names of your own, or take `empty_kafka`,
-which removes all quotas first. Without Java or Maven integration tests are listed as NOT RUN; where
+which removes all quotas first. `kube` is one Kubernetes for all, with the CRDs installed: keep to
+your own `kube_namespace`. Without Java or Maven integration tests are listed as NOT RUN; where
 `CI` is set they fail.
 """
 
@@ -15,6 +16,7 @@ import pytest
 
 from tests.servers import jars, raw_quotas
 from tests.servers.kafka import KafkaCluster, StartKafka
+from tests.servers.kube.cluster import KubeCluster
 from tests.servers.shared import SharedClusters
 
 hypothesis.settings.register_profile("fast", derandomize=True, max_examples=25, deadline=None)
@@ -42,6 +44,30 @@ def empty_kafka(kafka: StartKafka) -> StartKafka:
         return cluster
 
     return start
+
+
+@pytest.fixture(scope="session")
+def shared_kube() -> Iterator[KubeCluster]:
+    """The Kubernetes of the session; take `kube` instead, which repairs it."""
+    with KubeCluster() as cluster:
+        cluster.install_crds()
+        yield cluster
+
+
+@pytest.fixture
+def kube(shared_kube: KubeCluster) -> KubeCluster:
+    """A Kubernetes with the CRDs of `crds/`, whose servers all run; other tests use it too."""
+    shared_kube.heal()
+    return shared_kube
+
+
+@pytest.fixture
+def kube_namespace(kube: KubeCluster) -> Iterator[str]:
+    """The name of an empty namespace for one test; it is deleted afterwards, without waiting."""
+    name = kube.fresh_namespace()
+    yield name
+    kube.heal()
+    kube.api.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
 @contextlib.contextmanager

