@@ -32,6 +32,7 @@ async def run_pass(
     *,
     cluster: str,
     corrects: Callable[[Change], bool] = _always,
+    fenced: bool = False,
 ) -> Pass:
     """Observe, plan, withhold, send, verify, record: whatever happens is in the answer.
 
@@ -41,6 +42,8 @@ async def run_pass(
         desired: All documents, without conflicts.
         cluster: Name of the QuotaCluster.
         corrects: Whether this drift may be corrected now; asked of changes whose cause is drift only.
+        fenced: Whether writes of an earlier leader may still land: drift that nobody knew of before is then neither
+            believed nor recorded, and the next pass looks again.
 
     Returns:
         The pass. ``sightings`` is left to the caller, who remembers earlier passes.
@@ -53,6 +56,8 @@ async def run_pass(
     waiting: tuple[Change, ...] = ()
     try:
         prepared = await prepare(ports, orders, desired)
+        if fenced:
+            prepared = _without_new_drift(prepared)
         plan, waiting = _without_corrections(prepared, corrects)
         plan, withheld = withhold(plan, orders.guards, prepared.seen.live)
         outcome = await _carried_out(ports, orders, _narrowed(prepared, plan), withheld)
@@ -97,6 +102,21 @@ def _concerns(violation: Violation, change: Change) -> bool:
     if violation.guard in ABOUT_REMOVALS:
         return change.removes
     return violation.entity == change.entity and violation.key is change.key
+
+
+def _without_new_drift(prepared: Prepared) -> Prepared:
+    known = prepared.seen.owned.drift_since
+
+    def believed(one: Change | Finding) -> bool:
+        return one.cause is not Cause.DRIFT or (one.entity, one.key) in known
+
+    plan = prepared.plan
+    believable = replace(
+        plan,
+        changes=tuple(filter(believed, plan.changes)),
+        findings=tuple(filter(believed, plan.findings)),
+    )
+    return replace(prepared, preview=replace(prepared.preview, plan=believable))
 
 
 def _without_corrections(
