@@ -17,6 +17,7 @@ from reconciler.quota.guards import Violation
 from reconciler.quota.impact import Impact
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
 from reconciler.quota.policy import DriftMode, Policy
+from reconciler.quota.state import State
 from reconciler.quota.vigil import Sighting
 
 
@@ -230,6 +231,7 @@ class Pass:
         withheld: What guards did not let through, in plan order.
         waiting: Drift that would be corrected but not yet, or no longer: seen too rarely, corrected too often.
         sightings: Drifted pairs with their past; kept up by whoever runs the loop.
+        live: What the cluster had at the last look of this pass; ``None`` where it was not asked.
         error: Why the pass broke off.
         started_at: Seconds since the epoch.
         ended_at: Seconds since the epoch.
@@ -241,6 +243,7 @@ class Pass:
     withheld: tuple[Withheld, ...] = field(default=(), repr=False)
     waiting: tuple[Change, ...] = field(default=(), repr=False)
     sightings: tuple[Sighting, ...] = field(default=(), repr=False)
+    live: State | None = field(default=None, repr=False)
     error: KquotaError | None = None
     started_at: float = 0.0
     ended_at: float = 0.0

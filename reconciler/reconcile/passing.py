@@ -12,7 +12,7 @@ from reconciler.quota.change import Change, Finding, Plan
 from reconciler.quota.desired import Desired
 from reconciler.quota.guards import Guard, Guards, Violation, check
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.report import Outcome, Pass, Withheld
+from reconciler.quota.report import Outcome, Pass, Seen, Withheld
 from reconciler.quota.state import State
 from reconciler.reconcile.orders import Orders, Ports
 from reconciler.reconcile.story import Prepared, apply, bookkeeping, prepare
@@ -72,6 +72,7 @@ async def run_pass(
         outcome=outcome,
         withheld=withheld,
         waiting=waiting,
+        live=None if prepared is None else _last_seen(prepared.seen.live, outcome),
         error=failure,
         started_at=started,
         ended_at=ports.clock.now(),
@@ -102,6 +103,17 @@ def _concerns(violation: Violation, change: Change) -> bool:
     if violation.guard in ABOUT_REMOVALS:
         return change.removes
     return violation.entity == change.entity and violation.key is change.key
+
+
+def _last_seen(live: State, outcome: Outcome | None) -> State:
+    """The state before the pass, with what was found of each pair after sending."""
+    if outcome is None:
+        return live
+    return live.with_values(
+        (one.change.entity, one.change.key, one.found)
+        for one in outcome.pairs
+        if one.seen is not Seen.UNCHECKED
+    )
 
 
 def _without_new_drift(prepared: Prepared) -> Prepared:
