@@ -1,1 +1,11 @@
-"""What Prometheus and probes are told, and the server that tells them. The only package that imports prometheus_client."""
+"""What Prometheus and probes are told, and the server that tells them. The only package that imports prometheus_client.
+
+metrics = Metrics()
+async with HealthServer(address("127.0.0.1:9180"), metrics=metrics, healthy=..., ready=...) as server:
+    metrics.passed(one_pass)
+"""
+
+from reconciler.metrics.collected import Metrics
+from reconciler.metrics.server import Address, HealthServer, address
+
+__all__ = ["Address", "HealthServer", "Metrics", "address"]

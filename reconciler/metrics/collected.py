@@ -1,0 +1,217 @@
+"""The metrics of one process: our values in, an exposition out. One registry of its own, so that two never mix."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    Metric,
+    ProcessCollector,
+)
+from prometheus_client.exposition import choose_encoder, generate_latest
+from prometheus_client.registry import Collector
+
+from reconciler import __version__
+from reconciler.metrics import families, readings
+from reconciler.metrics.families import Family, Kind
+from reconciler.quota.report import Pass
+from reconciler.quota.vigil import Sighting
+from reconciler.render.names import entity_text
+
+ENTITY_SERIES: Final = 1000
+"""Most drifted pairs per cluster that are told by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposition:
+    """An answer to a scrape."""
+
+    body: bytes
+    content_type: str
+
+
+class Metrics:
+    """Everything that is counted. Cheap to call, safe from any thread; nothing here waits.
+
+    Args:
+        entity_labels: Also tell drifted pairs by name. Whoever may scrape then learns names of clients.
+    """
+
+    def __init__(self, *, entity_labels: bool = False) -> None:
+        self._registry = CollectorRegistry()
+        self._entity_labels = entity_labels
+        self._counters: dict[str, Counter] = {}
+        self._gauges: dict[str, Gauge] = {}
+        self._histograms: dict[str, Histogram] = {}
+        self._infos: dict[str, Info] = {}
+        for family in families.FAMILIES:
+            # An unlabelled gauge exists from the start with 0, which would read as "not the leader".
+            if family != families.LEADER:
+                self._add(family)
+        ProcessCollector(registry=self._registry)
+        self._info(families.BUILD).info({"version": __version__})
+
+    # ---- passes -----------------------------------------------------------------------------
+
+    def passed(
+        self, one: Pass, *, conflicts: int | None = None, foreign: int | None = None
+    ) -> None:
+        """A pass ended. What a failed one could not see keeps its last value.
+
+        Args:
+            one: The pass.
+            conflicts: Pairs that documents rival for, where they were settled before the pass; else the plan's own.
+            foreign: Pairs of entity types or keys that we do not know, where the caller has seen them.
+        """
+        cluster = one.cluster
+        result, reason = readings.verdict(one)
+        self._counter(families.PASSES, cluster, result, reason).inc()
+        self._histogram(families.PASS_SECONDS).observe(max(one.ended_at - one.started_at, 0.0))
+        self._gauge(families.LAST_PASS, cluster).set(one.ended_at)
+        if one.in_order:
+            self._gauge(families.LAST_SYNC, cluster).set(one.ended_at)
+        if one.preview is not None:
+            self._found(one, conflicts=conflicts, foreign=foreign or 0)
+        if one.outcome is not None:
+            for (operation, outcome), count in readings.operations(one.outcome).items():
+                self._counter(families.OPERATIONS, cluster, operation, outcome).inc(count)
+            self._counter(families.CORRECTIONS, cluster).inc(readings.corrections(one.outcome))
+
+    def _found(self, one: Pass, *, conflicts: int | None, foreign: int) -> None:
+        if one.preview is None:
+            return
+        cluster, plan = one.cluster, one.preview.plan
+        for state, count in readings.states(one, plan, foreign=foreign).items():
+            self._gauge(families.PAIRS, cluster, state).set(count)
+        self._gauge(families.DOCUMENTS, cluster).set(plan.documents)
+        self._gauge(families.CONFLICTS, cluster).set(
+            len(plan.conflicts) if conflicts is None else conflicts
+        )
+        self._gauge(families.DRIFT_FOUGHT, cluster).set(
+            sum(sighting.fought for sighting in one.sightings)
+        )
+        self._gauge(families.OVERRIDES_EXPIRED, cluster).set(readings.expired_overrides(one, plan))
+        # Only guards that speak now have a series: which ones spoke in another pass is history.
+        self._remove(families.WITHHELD, cluster)
+        for guard, count in readings.withheld(one.withheld).items():
+            self._gauge(families.WITHHELD, cluster, guard).set(count)
+        if self._entity_labels:
+            self._name_drifted(cluster, one.sightings)
+
+    def _name_drifted(self, cluster: str, sightings: Iterable[Sighting]) -> None:
+        self._remove(families.ENTITY_DRIFTED, cluster)
+        confirmed = [one for one in sightings if one.confirmed]
+        for one in confirmed[:ENTITY_SERIES]:
+            subject = entity_text(one.entity)
+            self._gauge(families.ENTITY_DRIFTED, cluster, subject, one.key.value).set(1)
+
+    # ---- single facts -----------------------------------------------------------------------
+
+    def interval(self, cluster: str, seconds: float) -> None:
+        """How often a cluster is looked at. Say it before the first pass: alerts compare with it."""
+        self._gauge(families.INTERVAL, cluster).set(seconds)
+
+    def queue(self, cluster: str, depth: int) -> None:
+        """How many events wait."""
+        self._gauge(families.QUEUE_DEPTH, cluster).set(depth)
+
+    def batch(self, cluster: str, size: int) -> None:  # noqa: ARG002 - one histogram for all clusters
+        """A pass starts for this many events."""
+        self._histogram(families.BATCH_SIZE).observe(size)
+
+    def leader(self, leads: bool) -> None:  # noqa: FBT001 - the one fact it tells
+        """Whether this replica holds the lease. Never called where nothing is elected."""
+        if families.LEADER.name not in self._gauges:
+            self._add(families.LEADER)
+        self._gauge(families.LEADER).set(leads)
+
+    def watched(self, kind: str, at: float) -> None:
+        """Something of this kind was heard of, in seconds since the epoch."""
+        self._gauge(families.WATCH_LAST_EVENT, kind).set(at)
+
+    def kubernetes(self, verb: str, resource: str, code: int) -> None:
+        """The API server answered; 0 stands for no answer."""
+        self._counter(families.KUBERNETES_REQUESTS, verb, resource, str(code)).inc()
+
+    def kafka(self, cluster: str, api: str, seconds: float) -> None:
+        """A broker answered."""
+        self._histogram(families.KAFKA_SECONDS, cluster, api).observe(seconds)
+
+    def revision(self, cluster: str, commit: str, *, refused: bool) -> None:
+        """Which revision is in force; ``refused`` if there is a newer one that could not be taken."""
+        self._info(families.REVISION, cluster).info({"revision": commit})
+        self._gauge(families.REVISION_REFUSED, cluster).set(refused)
+
+    def forget(self, cluster: str) -> None:
+        """A cluster is no longer ours: its series end."""
+        for family in families.FAMILIES:
+            if "cluster" in family.labels:
+                self._remove(family, cluster)
+
+    # ---- out --------------------------------------------------------------------------------
+
+    def exposition(self) -> bytes:
+        """All metrics in Prometheus's text format 0.0.4."""
+        return generate_latest(_Shown(self._registry))
+
+    def answer(self, accept: str) -> Exposition:
+        """All metrics in the format that an ``Accept`` header asks for: OpenMetrics, or text."""
+        encode, content_type = choose_encoder(accept)
+        return Exposition(body=encode(_Shown(self._registry)), content_type=content_type)
+
+    # ---- the registry -----------------------------------------------------------------------
+
+    def _add(self, family: Family) -> None:
+        """The object behind a row of the table; the library adds ``_info`` itself."""
+        name, registry = family.name, self._registry
+        match family.kind:
+            case Kind.COUNTER:
+                self._counters[name] = Counter(name, family.help, family.labels, registry=registry)
+            case Kind.GAUGE:
+                self._gauges[name] = Gauge(name, family.help, family.labels, registry=registry)
+            case Kind.HISTOGRAM:
+                self._histograms[name] = Histogram(
+                    name, family.help, family.labels, registry=registry, buckets=family.buckets
+                )
+            case Kind.INFO:
+                stem = name.removesuffix("_info")
+                self._infos[name] = Info(stem, family.help, family.labels, registry=registry)
+
+    def _counter(self, family: Family, *values: str) -> Counter:
+        return self._counters[family.name].labels(*values)
+
+    def _gauge(self, family: Family, *values: str) -> Gauge:
+        made = self._gauges[family.name]
+        return made.labels(*values) if values else made
+
+    def _histogram(self, family: Family, *values: str) -> Histogram:
+        made = self._histograms[family.name]
+        return made.labels(*values) if values else made
+
+    def _info(self, family: Family, *values: str) -> Info:
+        made = self._infos[family.name]
+        return made.labels(*values) if values else made
+
+    def _remove(self, family: Family, cluster: str) -> None:
+        """End the series of a cluster."""
+        gone = {"cluster": cluster}
+        for made in (self._counters, self._gauges, self._histograms, self._infos):
+            if family.name in made:
+                made[family.name].remove_by_labels(gone)
+
+
+class _Shown(Collector):
+    """A registry without the ``_created`` series, which the library can only switch off for the whole process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [one for one in metric.samples if not one.name.endswith("_created")]
+            yield metric

@@ -1,0 +1,218 @@
+"""Every metric that exists: its name, kind, labels and meaning. Rules, dashboards and docs are checked against this table.
+
+No entity, user, client-id or address is ever a label, except in ``ENTITY_DRIFTED``, which has to be asked for: names of
+clients are many, and who may read metrics is seldom who may read them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """What Prometheus calls the type of a metric; an info is a gauge that is always 1."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One metric.
+
+    Attributes:
+        name: As queries spell it: counters end in ``_total``, infos in ``_info``.
+        kind: Its type.
+        help: One sentence.
+        labels: Names of its labels, in the order in which values are given; for an info the told ones come last.
+        told: Labels of an info that carry what is told, rather than say of what.
+        buckets: Upper bounds of a histogram.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def samples(self) -> Mapping[str, frozenset[str]]:
+        """Names of its time series, with their labels."""
+        labels = frozenset((*self.labels, *self.told))
+        if self.kind is Kind.HISTOGRAM:
+            return {
+                f"{self.name}_bucket": labels | {"le"},
+                f"{self.name}_sum": labels,
+                f"{self.name}_count": labels,
+            }
+        return {self.name: labels}
+
+
+STATES: Final = (
+    "declared",
+    "owned",
+    "in_sync",
+    "drifted",
+    "unmanaged",
+    "orphaned",
+    "frozen",
+    "restricted",
+    "overridden",
+    "foreign",
+)
+"""Values of the label ``state`` of ``PAIRS``. A pair may stand in several of them."""
+
+RESULTS: Final = ("in_order", "incomplete", "failed")
+"""Values of the label ``result`` of ``PASSES``."""
+
+_C = ("cluster",)
+
+BUILD: Final = Family(
+    name="kquota_build_info", kind=Kind.INFO, told=("version",), help="Which version is running."
+)
+PAIRS: Final = Family(
+    name="kquota_pairs",
+    kind=Kind.GAUGE,
+    labels=(*_C, "state"),
+    help="Pairs of entity and key in each state, as the last complete pass found them.",
+)
+DOCUMENTS: Final = Family(
+    name="kquota_documents", kind=Kind.GAUGE, labels=_C, help="Documents that speak of the cluster."
+)
+CONFLICTS: Final = Family(
+    name="kquota_conflicts",
+    kind=Kind.GAUGE,
+    labels=_C,
+    help="Pairs that more than one document claims.",
+)
+DRIFT_FOUGHT: Final = Family(
+    name="kquota_drift_fought_pairs",
+    kind=Kind.GAUGE,
+    labels=_C,
+    help="Pairs that somebody else sets again whenever they are corrected; they are no longer corrected.",
+)
+OVERRIDES_EXPIRED: Final = Family(
+    name="kquota_overrides_expired",
+    kind=Kind.GAUGE,
+    labels=_C,
+    help="Pairs whose override has ended and whose declared value was not written again.",
+)
+PASSES: Final = Family(
+    name="kquota_passes_total",
+    kind=Kind.COUNTER,
+    labels=(*_C, "result", "reason"),
+    help="Passes over the cluster: in_order, incomplete or failed, and why.",
+)
+PASS_SECONDS: Final = Family(
+    name="kquota_pass_seconds",
+    kind=Kind.HISTOGRAM,
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
+    help="How long a pass took.",
+)
+LAST_PASS: Final = Family(
+    name="kquota_last_pass_timestamp_seconds",
+    kind=Kind.GAUGE,
+    labels=_C,
+    help="When the last pass ended, whatever came of it, in seconds since the epoch.",
+)
+LAST_SYNC: Final = Family(
+    name="kquota_last_successful_sync_timestamp_seconds",
+    kind=Kind.GAUGE,
+    labels=_C,
+    help="When the last pass ended that left nothing undone, in seconds since the epoch; absent before the first.",
+)
+INTERVAL: Final = Family(
+    name="kquota_interval_seconds",
+    kind=Kind.GAUGE,
+    labels=_C,
+    help="How often the cluster is looked at when nothing happens.",
+)
+OPERATIONS: Final = Family(
+    name="kquota_operations_total",
+    kind=Kind.COUNTER,
+    labels=(*_C, "operation", "outcome"),
+    help="Operations of plans: create, update or remove; applied, rejected, held, unknown or not_sent.",
+)
+WITHHELD: Final = Family(
+    name="kquota_withheld_operations",
+    kind=Kind.GAUGE,
+    labels=(*_C, "guard"),
+    help="Operations that a guard did not let through in the last pass.",
+)
+CORRECTIONS: Final = Family(
+    name="kquota_corrections_total",
+    kind=Kind.COUNTER,
+    labels=_C,
+    help="Drifted pairs that were set again.",
+)
+QUEUE_DEPTH: Final = Family(
+    name="kquota_queue_depth",
+    kind=Kind.GAUGE,
+    labels=_C,
+    help="Events that wait for the next pass.",
+)
+BATCH_SIZE: Final = Family(
+    name="kquota_batch_size",
+    kind=Kind.HISTOGRAM,
+    buckets=(1, 2, 5, 10, 25, 50, 100, 1000, 10000),
+    help="How many events a pass was called for.",
+)
+KAFKA_SECONDS: Final = Family(
+    name="kquota_kafka_request_seconds",
+    kind=Kind.HISTOGRAM,
+    labels=(*_C, "api"),
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 65),
+    help="From the sending of a request to a broker until its answer.",
+)
+LEADER: Final = Family(
+    name="kquota_leader",
+    kind=Kind.GAUGE,
+    help="Whether this replica holds the lease; absent where nothing is elected.",
+)
+WATCH_LAST_EVENT: Final = Family(
+    name="kquota_watch_last_event_timestamp_seconds",
+    kind=Kind.GAUGE,
+    labels=("kind",),
+    help="When something of this kind was last heard of, in seconds since the epoch.",
+)
+KUBERNETES_REQUESTS: Final = Family(
+    name="kquota_kubernetes_requests_total",
+    kind=Kind.COUNTER,
+    labels=("verb", "resource", "code"),
+    help="Requests to the Kubernetes API server.",
+)
+REVISION: Final = Family(
+    name="kquota_revision_info",
+    kind=Kind.INFO,
+    labels=_C,
+    told=("revision",),
+    help="The revision of the repository that is in force.",
+)
+REVISION_REFUSED: Final = Family(
+    name="kquota_revision_refused",
+    kind=Kind.GAUGE,
+    labels=_C,
+    help="Whether a newer revision was refused, so that an older one is still in force.",
+)
+ENTITY_DRIFTED: Final = Family(
+    name="kquota_entity_drifted",
+    kind=Kind.GAUGE,
+    labels=(*_C, "entity", "key"),
+    help="Drifted pairs by name; only where it was asked for, and at most 1000 per cluster.",
+)
+
+FAMILIES: Final = (
+    BUILD, PAIRS, DOCUMENTS, CONFLICTS, DRIFT_FOUGHT, OVERRIDES_EXPIRED, PASSES, PASS_SECONDS, LAST_PASS, LAST_SYNC,
+    INTERVAL, OPERATIONS, WITHHELD, CORRECTIONS, QUEUE_DEPTH, BATCH_SIZE, KAFKA_SECONDS, LEADER, WATCH_LAST_EVENT,
+    KUBERNETES_REQUESTS, REVISION, REVISION_REFUSED, ENTITY_DRIFTED,
+)  # fmt: skip
+"""All of them."""
+
+SAMPLES: Final[Mapping[str, frozenset[str]]] = {
+    name: labels for family in FAMILIES for name, labels in family.samples.items()
+}
+"""Every time series that can exist, with its labels."""

@@ -1,0 +1,103 @@
+"""What a pass means in numbers. Values in, numbers out; knows no Prometheus."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from reconciler.quota.change import Plan
+from reconciler.quota.policy import Cause
+from reconciler.quota.report import Outcome, Pass, Seen, Withheld
+
+
+def states(one: Pass, plan: Plan, *, foreign: int) -> Mapping[str, int]:
+    """How many pairs stand in each state of ``families.STATES``.
+
+    Drifted are those that were seen often enough to be spoken of (``Sighting.confirmed``), so that alerts, messages
+    and this number agree.
+
+    Args:
+        one: The pass.
+        plan: Its plan.
+        foreign: Pairs of entity types or keys that we do not know.
+    """
+    return {
+        "declared": plan.desired_pairs,
+        "owned": plan.owned_pairs,
+        "in_sync": plan.in_sync,
+        "drifted": sum(sighting.confirmed for sighting in one.sightings),
+        "unmanaged": len(plan.unmanaged),
+        "orphaned": len(plan.orphans),
+        "frozen": len(plan.found(Cause.FROZEN)),
+        "restricted": len(plan.restricted),
+        "overridden": len(plan.found(Cause.OVERRIDE)),
+        "foreign": foreign,
+    }
+
+
+def expired_overrides(one: Pass, plan: Plan) -> int:
+    """Pairs whose override ended and whose declared value is still not in force after the pass."""
+    ended = Cause.OVERRIDE_EXPIRED
+    reported = sum(not finding.ignored for finding in plan.found(ended))
+    kept_back = sum(held.change.cause is ended for held in one.withheld)
+    done = 0 if one.outcome is None else sum(
+        pair.change.cause is ended and pair.is_done for pair in one.outcome.pairs
+    )  # fmt: skip
+    planned = sum(change.cause is ended for change in plan.changes)
+    return reported + kept_back + planned - done
+
+
+def verdict(one: Pass) -> tuple[str, str]:
+    """``(result, reason)`` of a pass: words of a small set, never a message."""
+    if one.error is not None:
+        return "failed", _words(type(one.error).__name__)
+    if one.preview is None:
+        return "failed", "no_plan"
+    if one.withheld:
+        return "incomplete", "withheld"
+    if one.outcome is None or one.outcome.complete:
+        return "in_order", ""
+    return "incomplete", _undone(one.outcome)
+
+
+def _undone(outcome: Outcome) -> str:
+    """The first of these that is true of an outcome; the worst one stands first."""
+    for word in ("UNKNOWN", "REJECTED", "HELD"):
+        if outcome.count(word):
+            return word.lower()
+    if outcome.interrupted:
+        return "interrupted"
+    if not outcome.recorded:
+        return "not_recorded"
+    if any(pair.seen is Seen.CHANGED for pair in outcome.pairs):
+        return "changed_by_another"
+    if any(pair.seen is not Seen.VISIBLE for pair in outcome.pairs):
+        return "not_visible"
+    return "broken_off"
+
+
+def operations(outcome: Outcome) -> Mapping[tuple[str, str], int]:
+    """How many operations of each kind ended how: ``(operation, outcome)`` -> count."""
+    return Counter(
+        (pair.change.action, pair.word.lower().replace(" ", "_")) for pair in outcome.pairs
+    )
+
+
+def corrections(outcome: Outcome) -> int:
+    """How many drifted pairs were set again."""
+    return sum(
+        pair.change.cause is Cause.DRIFT and pair.word == "APPLIED" for pair in outcome.pairs
+    )
+
+
+def withheld(changes: tuple[Withheld, ...]) -> Mapping[str, int]:
+    """How many operations each guard kept back; one that two guards speak against counts for both."""
+    return Counter(
+        guard
+        for one in changes
+        for guard in sorted({violation.guard.value for violation in one.violations})
+    )
+
+
+def _words(class_name: str) -> str:
+    """``RequestTimeout`` -> ``request_timeout``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", class_name).lower()

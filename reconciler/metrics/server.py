@@ -1,0 +1,141 @@
+"""``/healthz``, ``/readyz`` and ``/metrics`` over HTTP: for probes and Prometheus, never for people's data.
+
+Answers of the probes are short and hold no names of entities: whoever reaches the port may read them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+from aiohttp import web
+
+from reconciler.errors import ConfigError
+from reconciler.metrics.collected import Metrics
+from reconciler.render.names import escaped
+
+MOST_LINES: Final = 20
+"""Most problems that one answer lists; the rest is counted."""
+
+LONGEST_LINE: Final = 200
+"""Characters of a problem; what is longer is cut."""
+
+_REQUEST_BYTES: Final = 1024
+_KEEP_ALIVE_SECONDS: Final = 75.0  # longer than usual scrape intervals of 15 to 60 s
+_SHUTDOWN_SECONDS: Final = 1.0
+
+Problems = Callable[[], Sequence[str]]
+"""What is wrong right now, one sentence each; empty = fine. Called for every probe, so it must be quick."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where to listen; port 0 takes a free one."""
+
+    host: str
+    port: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"{self.port} is no port", key="metrics-address")
+
+
+def address(text: str) -> Address:
+    """``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (every address of this machine) as a value.
+
+    Raises:
+        ConfigError: It is none of these.
+    """
+    host, colon, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not colon or not port.isascii() or not port.isdigit() or (":" in bare) != bracketed:
+        raise ConfigError(
+            f"{escaped(text)} is no address to listen on",
+            key="metrics-address",
+            hint="write HOST:PORT, for example 127.0.0.1:9180, or :9180 for every address",
+        )
+    return Address(host=bare, port=int(port))
+
+
+class HealthServer:
+    """The server, as a context: listening inside, closed after it.
+
+    Args:
+        where: Address to listen on.
+        metrics: What ``/metrics`` tells.
+        healthy: What is wrong so badly that the process should be started anew.
+        ready: What keeps it from doing its work right now.
+
+    Raises:
+        ConfigError: On entering, if the address cannot be listened on.
+    """
+
+    def __init__(
+        self, where: Address, *, metrics: Metrics, healthy: Problems, ready: Problems
+    ) -> None:
+        self._where = where
+        self._metrics = metrics
+        application = web.Application(client_max_size=_REQUEST_BYTES)
+        application.router.add_get("/healthz", _probe(healthy))
+        application.router.add_get("/readyz", _probe(ready))
+        application.router.add_get("/metrics", self._scraped)
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            handle_signals=False,
+            keepalive_timeout=_KEEP_ALIVE_SECONDS,
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+        )
+        self._port = 0
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, once it is."""
+        return self._port
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._where.host or None, self._where.port)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise ConfigError(
+                f"cannot listen on {self._where.host}:{self._where.port}: {error.strerror}",
+                key="metrics-address",
+                hint="choose another address, or end what listens there",
+            ) from error
+        self._port = int(self._runner.addresses[0][1])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _scraped(self, request: web.Request) -> web.Response:
+        answer = self._metrics.answer(",".join(request.headers.getall("Accept", ())))
+        # The header is set as it is: `content_type=` would refuse the parameters that Prometheus looks for.
+        return web.Response(body=answer.body, headers={"Content-Type": answer.content_type})
+
+
+def _probe(problems: Problems) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        try:
+            found = list(problems())
+        except Exception as error:  # noqa: BLE001 - a check that fails is a problem, not a reason to be silent
+            found = [f"the check itself failed: {type(error).__name__}"]
+        return web.Response(status=503 if found else 200, text=_lines(found))
+
+    return answer
+
+
+def _lines(found: Sequence[str]) -> str:
+    if not found:
+        return "ok\n"
+    lines = [_cut(escaped(one)) for one in found[:MOST_LINES]]
+    if len(found) > MOST_LINES:
+        lines.append(f"and {len(found) - MOST_LINES} more")
+    return "\n".join(lines) + "\n"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
