@@ -1,0 +1,89 @@
+"""kstatus and Argo CD's Lua answer as their owners' programs would."""
+
+import pytest
+
+from tests.servers.kube import kstatus, lua
+from tests.servers.kube.go_tools import GoToolFailed
+
+pytestmark = pytest.mark.integration
+
+SCRIPT = """
+local found = { status = "Progressing", message = "no status yet" }
+if obj.status ~= nil and obj.status.observedGeneration == obj.metadata.generation then
+  for _, condition in ipairs(obj.status.conditions) do
+    if condition.type == "Ready" and condition.status == "True" then
+      found.status = "Healthy"
+      found.message = condition.message
+    end
+  end
+end
+return found
+"""
+
+
+def resource(*conditions: tuple[str, str], observed: int = 3, **metadata: object) -> dict:
+    return {
+        "apiVersion": "kafka-quotas.io/v1alpha1",
+        "kind": "ClientQuota",
+        "metadata": {"name": "one", "generation": 3, **metadata},
+        "status": {
+            "observedGeneration": observed,
+            "conditions": [
+                {"type": kind, "status": status, "reason": "Because", "message": f"{kind} it is"}
+                for kind, status in conditions
+            ],
+        },
+    }
+
+
+def test_kstatus_answers_for_each_object_in_order() -> None:
+    found = kstatus.compute(
+        [
+            resource(("Ready", "True")),
+            resource(("Ready", "True"), observed=2),
+            resource(("Ready", "False"), ("Reconciling", "True")),
+            resource(("Ready", "False"), ("Stalled", "True")),
+            resource(("Ready", "Unknown")),
+            resource(deletionTimestamp="2026-01-01T00:00:00Z"),
+        ]
+    )
+    assert [status for status, _ in found] == [
+        "Current", "InProgress", "InProgress", "Failed", "InProgress", "Terminating",
+    ]  # fmt: skip
+    assert found[3][1] == "Stalled it is"
+
+
+def test_kstatus_refuses_what_is_no_object() -> None:
+    with pytest.raises(GoToolFailed, match=r"object 1: .*'Kind' is missing"):
+        kstatus.compute([resource(), {"metadata": {}}])
+
+
+def test_a_health_script_sees_the_object_and_its_generation() -> None:
+    assert lua.health(SCRIPT, resource(("Ready", "True"))) == ("Healthy", "Ready it is")
+    assert lua.health(SCRIPT, resource(observed=1)) == ("Progressing", "no status yet")
+
+
+def test_a_status_that_argo_does_not_know_is_unknown() -> None:
+    said = ("Unknown", "Lua returned an invalid health status")
+    assert lua.health('return { status = "Fine" }', {}) == said
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("return 1", "the script returned a number, not a table"),
+        ("return { status = 7 }", "status is a number, not a string"),
+        ("while true do end", "context deadline exceeded"),
+        ("return {", "parse error"),
+        ('return { status = string.lower("Healthy") }', "attempt to index a non-table object"),
+        ("return obj.status.conditions", "attempt to index a non-table object"),
+    ],
+)
+def test_what_argo_would_refuse_is_refused(script: str, reason: str) -> None:
+    with pytest.raises(GoToolFailed, match=reason):
+        lua.health(script, {})
+
+
+def test_open_libraries_are_there_if_asked_for() -> None:
+    script = 'return { status = string.gsub("healthy", "h", "H", 1) }'
+    assert lua.health(script, {}, open_libs=True) == ("Healthy", "")
