@@ -74,7 +74,7 @@ def test_a_status_that_argo_does_not_know_is_unknown() -> None:
         ("return 1", "the script returned a number, not a table"),
         ("return { status = 7 }", "status is a number, not a string"),
         ("while true do end", "context deadline exceeded"),
-        ("return {", "parse error"),
+        ("return {", "syntax error"),
         ('return { status = string.lower("Healthy") }', "attempt to index a non-table object"),
         ("return obj.status.conditions", "attempt to index a non-table object"),
     ],
