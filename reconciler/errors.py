@@ -25,6 +25,14 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   ├── BrokerError                  an error code for the whole request
     │   │   └── AuthorizationError       code 31, with the right that is missing
     │   └── RequestTimeout               a deadline passed; says in which phase
+    ├── ForgeError                       a code host refused or could not be asked; carries status and request
+    ├── KubernetesError                  the API server refused or could not be asked; carries status and reason
+    │   ├── KubernetesAway               no answer, or one that says: later
+    │   ├── NotFound                     404: no such object, or no such kind
+    │   ├── Forbidden                    403: a right is missing
+    │   ├── Conflict                     409: somebody else was quicker
+    │   └── Gone                         410: what was asked for is too old
+    ├── CredentialsError                 a Secret of a cluster cannot be used; carries one word and the keys
     ├── WrongCluster                     exit 3: the cluster id is not the expected one
     ├── Refused                          exit 3: a guard or policy says no
     ├── StalePlan                        exit 4: a saved plan no longer fits
@@ -220,6 +228,91 @@ class RequestTimeout(ClientError):
     ) -> None:
         super().__init__(message, node=node, api=api, attempt=attempt, hint=hint)
         self.phase = phase
+
+
+class ForgeError(KquotaError):
+    """A code host (GitHub, GitLab) refused a request, answered nonsense or could not be reached.
+
+    Args:
+        message: What was asked, and what came back.
+        status: HTTP status; 0 where there was no answer.
+        unsure: Whether the request may have been carried out although no answer says so.
+        may_work_later: Whether the same request may work later; the tries that help were already made.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        unsure: bool = False,
+        may_work_later: bool = False,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.unsure = unsure
+        self.may_work_later = may_work_later
+
+
+class KubernetesError(KquotaError):
+    """The Kubernetes API server refused a request, or could not be asked.
+
+    Args:
+        message: What was asked, and what the server said.
+        status: HTTP status; 0 where there was no answer.
+        reason: Kubernetes' own word, such as ``Conflict`` or ``AlreadyExists``; "" where there is none.
+    """
+
+    def __init__(
+        self, message: str, *, status: int = 0, reason: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.reason = reason
+
+
+class KubernetesAway(KubernetesError):
+    """No answer, or 429 or 5xx: the tries that help were already made. A write may have been carried out."""
+
+    retriable = True
+
+
+class NotFound(KubernetesError):
+    """404: there is no such object, or the server does not know its kind."""
+
+
+class Forbidden(KubernetesError):
+    """403: a Role lacks a right, or an admission policy says no; the server's sentence tells which."""
+
+
+class Conflict(KubernetesError):
+    """409: the object was changed or made by somebody else meanwhile; read again, decide again."""
+
+    retriable = True
+
+
+class Gone(KubernetesError):
+    """410: a listing or a version is too old; list anew."""
+
+    retriable = True
+
+
+class CredentialsError(ConfigError):
+    """A Secret with client properties is missing, incomplete or unusable. Its contents are never shown.
+
+    Args:
+        message: What is wrong, without any value.
+        reason: ``SecretNotFound``, ``SecretKeyMissing`` or ``SecretInvalid``.
+        keys: The keys of the Secret that are concerned.
+    """
+
+    def __init__(
+        self, message: str, *, reason: str, keys: Sequence[str] = (), hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+        self.keys = tuple(keys)
 
 
 class WrongCluster(KquotaError):

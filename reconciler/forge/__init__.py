@@ -1,1 +1,1 @@
-"""GitHub and GitLab over REST: comments, issues, annotations, summaries."""
+"""Code hosts: comments, issues, annotations and reports on GitHub and GitLab, and finding what they belong to."""

@@ -1,0 +1,94 @@
+"""The plan that people reviewed: the artifact of the newest successful run for a head, fetched and opened with care."""
+
+import io
+import zipfile
+import zlib
+from typing import Final
+
+from reconciler.errors import ConfigError, ForgeError
+from reconciler.forge.github import GitHub, Head, workflow_name
+from reconciler.forge.shapes import fact, maybe
+
+MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
+"""A plan that is posted or was reviewed may be as large as this."""
+
+_MEMBER: Final = "plan.json"
+
+
+async def reviewed_plan(host: GitHub, head: Head, *, workflow: str, artifact: str) -> str:
+    """The text of ``plan.json`` in an artifact of the run that belongs to this head, and to no other.
+
+    What it holds may come from a fork, so it proves nothing: ``apply`` makes the plan again and compares.
+
+    Args:
+        host: The repository that the workflow ran in.
+        head: The head that was reviewed.
+        workflow: File name of the workflow.
+        artifact: Name of its artifact.
+
+    Raises:
+        ForgeError: There is no such run, or it left no such artifact.
+        ConfigError: The artifact holds something else.
+    """
+    run = await _run_of(host, head, workflow)
+    path = f"{host.path}/actions/runs/{run}/artifacts"
+    async for one in host.rest.items(path, query={"name": artifact}, field="artifacts"):
+        if maybe(one, "name") == artifact and one.get("expired") is not True:
+            number = fact(one, "id", int)
+            content = await host.rest.download(
+                f"{host.path}/actions/artifacts/{number}/zip", most=MAX_PLAN_BYTES
+            )
+            return opened(content, where=f"artifact {artifact} of run {run}")
+    raise ForgeError(
+        f"run {run} for {head.sha} left no artifact {artifact!r}, or it has expired",
+        hint="run the plan of the pull request again, or plan and apply with --expect-digest",
+    )
+
+
+async def _run_of(host: GitHub, head: Head, workflow: str) -> int:
+    """The newest successful run for a head. The API's own filter is trusted for nothing."""
+    path = f"{host.path}/actions/workflows/{workflow_name(workflow)}/runs"
+    query = {"head_sha": head.sha, "event": "pull_request", "status": "success"}
+    runs = [
+        fact(one, "id", int)
+        async for one in host.rest.items(path, query=query, field="workflow_runs")
+        if maybe(one, "head_sha") == head.sha
+        and maybe(one, "conclusion") == "success"
+        and maybe(one, "event") == "pull_request"
+    ]
+    if not runs:
+        raise ForgeError(
+            f"no run of {workflow} for the head {head.sha} succeeded, so nothing was reviewed",
+            hint="run the plan of the pull request again, or plan and apply with --expect-digest",
+        )
+    return max(runs)
+
+
+def opened(content: bytes, *, where: str) -> str:
+    """The one file of a zip that may come from anybody: no other name, no more bytes than a plan may have.
+
+    Raises:
+        ConfigError: It holds something else.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = [one.filename for one in archive.infolist()]
+            if names != [_MEMBER]:
+                raise ConfigError(f"it should hold {_MEMBER} and nothing else", where=where)
+            with archive.open(_MEMBER) as file:
+                text = file.read(MAX_PLAN_BYTES + 1)
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        OSError,
+    ) as error:
+        raise ConfigError(f"no whole zip file ({error})", where=where) from error
+    if len(text) > MAX_PLAN_BYTES:
+        raise ConfigError(f"its plan is larger than {MAX_PLAN_BYTES:,} bytes", where=where)
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError("its plan is no UTF-8 text", where=where) from error
