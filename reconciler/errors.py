@@ -33,6 +33,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   ├── Conflict                     409: somebody else was quicker
     │   └── Gone                         410: what was asked for is too old
     ├── CredentialsError                 a Secret of a cluster cannot be used; carries one word and the keys
+    ├── TaskDied                         a task of a process that serves ended or failed
     ├── WrongCluster                     exit 3: the cluster id is not the expected one
     ├── Refused                          exit 3: a guard or policy says no
     ├── StalePlan                        exit 4: a saved plan no longer fits
@@ -264,9 +265,7 @@ class KubernetesError(KquotaError):
         reason: Kubernetes' own word, such as ``Conflict`` or ``AlreadyExists``; "" where there is none.
     """
 
-    def __init__(
-        self, message: str, *, status: int = 0, reason: str = "", hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, status: int = 0, reason: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.status = status
         self.reason = reason
@@ -313,6 +312,17 @@ class CredentialsError(ConfigError):
         super().__init__(message, hint=hint)
         self.reason = reason
         self.keys = tuple(keys)
+
+
+class TaskDied(KquotaError):
+    """A task that has to run as long as its process ended or failed; ``name`` says which, ``reason`` what it raised."""
+
+    def __init__(
+        self, message: str, *, name: str, reason: BaseException | None = None, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.name = name
+        self.reason = reason
 
 
 class WrongCluster(KquotaError):

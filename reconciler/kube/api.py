@@ -1,0 +1,395 @@
+"""The one translator to the Kubernetes API server: objects in, objects out, errors of ours. Decides nothing.
+
+Objects are plain dicts as JSON has them. How often a request is tried is told in ``exchange``, what a refusal means in
+``refusals``. Watching is Kopf's (``watching``).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from reconciler.errors import Gone, KubernetesError
+from reconciler.kube import access as ways
+from reconciler.kube.access import Access
+from reconciler.kube.exchange import Exchange, OnRequest, Patience, Request, silent
+from reconciler.kube.served import ACCESS_REVIEWS, EVENTS, Resource
+from reconciler.ports import Clock
+
+Obj: TypeAlias = dict[str, Any]
+
+LIST_RESTARTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A whole collection at one moment.
+
+    Attributes:
+        items: The objects, in the server's order, without their managed fields.
+        resource_version: The moment, opaque.
+    """
+
+    items: tuple[Obj, ...] = field(repr=False)
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """Whether we have a right; ``reason`` is the authorizer's word, often ""."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Api:
+    """A connection to one API server. Make it inside a running loop; use it as a context, or close it.
+
+    Namespaces are ``None`` for kinds without any. Every method raises ``NotFound``, ``Forbidden``, ``Conflict`` and
+    ``Gone`` as the server said, ``KubernetesAway`` where no answer came in time or all tries got 429 or 5xx, and
+    ``KubernetesError`` for any other refusal.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        clock: Clock,
+        on_request: OnRequest = silent,
+        patience: Patience | None = None,
+    ) -> None:
+        self._exchange = Exchange(access, clock=clock, on_request=on_request)
+        self._patience = patience or Patience()
+
+    @classmethod
+    async def connect(
+        cls,
+        kubeconfig: Path | None = None,
+        *,
+        clock: Clock,
+        on_request: OnRequest = silent,
+        patience: Patience | None = None,
+    ) -> Self:
+        """By a kubeconfig, or as the pod that we are; see :func:`access.load`. Sends nothing yet.
+
+        Raises:
+            ConfigError: There is no way to an API server, or it cannot be read.
+        """
+        found = await ways.load(kubeconfig)
+        return cls(found, clock=clock, on_request=on_request, patience=patience)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._exchange.close()
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the kubeconfig's context, or of the pod."""
+        return self._exchange.access.namespace
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    async def get(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        patience: Patience | None = None,
+    ) -> Obj:
+        """One object."""
+        wanted = Request(verb="get", resource=resource, namespace=namespace, name=name)
+        return await self._object(wanted, patience)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        limit: int = 500,
+        labels: str = "",
+        fields: str = "",
+    ) -> Listing:
+        """A whole collection, complete or an error: never a part of it.
+
+        Args:
+            resource: Of what.
+            namespace: Where; ``None`` = in all namespaces.
+            limit: Objects per page.
+            labels: Label selector.
+            fields: Field selector.
+        """
+        query = {"limit": str(limit), "labelSelector": labels, "fieldSelector": fields}
+        wanted = Request(
+            verb="list",
+            resource=resource,
+            namespace=namespace,
+            query={key: value for key, value in query.items() if value},
+        )
+        for _ in range(LIST_RESTARTS):
+            try:
+                return await self._listed(wanted)
+            except Gone:
+                # The continue token outlived the server's history; what was read so far is of another moment.
+                continue
+        return await self._listed(wanted)
+
+    async def _listed(self, wanted: Request) -> Listing:
+        items: list[Obj] = []
+        token = ""
+        while True:
+            more = {"continue": token} if token else {}
+            page = await self._object(replace(wanted, query={**wanted.query, **more}), None)
+            found = page.get("items") or []
+            if not isinstance(found, list) or not isinstance(page.get("metadata"), dict):
+                raise KubernetesError(f"{wanted}: the answer is no listing")
+            for item in found:
+                _ = item.get("metadata", {}).pop("managedFields", None)
+            items += found
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                version = str(page["metadata"].get("resourceVersion", ""))
+                return Listing(items=tuple(items), resource_version=version)
+
+    async def review(
+        self,
+        resource: Resource,
+        verb: str,
+        *,
+        namespace: str | None = None,
+        name: str = "",
+        subresource: str = "",
+    ) -> Review:
+        """Whether we may do something; ``namespace=None`` asks about all namespaces (or the whole cluster)."""
+        attributes = {
+            "group": resource.group,
+            "resource": resource.plural,
+            "subresource": subresource,
+            "verb": verb,
+            "namespace": namespace or "",
+            "name": name,
+        }
+        body = {
+            "apiVersion": ACCESS_REVIEWS.api_version,
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        # Asking changes nothing, so it may be asked twice although it is a POST.
+        asked = Request(verb="create", resource=ACCESS_REVIEWS, body=_encoded(body))
+        status = (await self._object(asked, None)).get("status", {})
+        return Review(
+            allowed=bool(status.get("allowed")),
+            reason=str(status.get("reason") or status.get("evaluationError") or ""),
+        )
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    async def create(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        body: Obj,
+        *,
+        patience: Patience | None = None,
+    ) -> Obj:
+        """A new object. Not repeated where the first try may have been carried out.
+
+        Raises:
+            Conflict: It exists (``reason`` is ``AlreadyExists``).
+        """
+        wanted = Request(
+            verb="create",
+            resource=resource,
+            namespace=namespace,
+            body=_encoded(body),
+            repeatable=False,
+        )
+        return await self._object(wanted, patience)
+
+    async def replace(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        body: Obj,
+        *,
+        patience: Patience | None = None,
+    ) -> Obj:
+        """The object as given, if nobody changed it since: ``metadata.resourceVersion`` must be in it.
+
+        Raises:
+            Conflict: Somebody did; or the answer to an earlier try was lost and it was ours.
+            ValueError: There is no ``resourceVersion``: this would overwrite blindly.
+        """
+        if not body.get("metadata", {}).get("resourceVersion"):
+            raise ValueError("an object without resourceVersion is not replaced")
+        wanted = Request(
+            verb="update", resource=resource, namespace=namespace, name=name, body=_encoded(body)
+        )
+        return await self._object(wanted, patience)
+
+    async def apply_status(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        body: Obj,
+        *,
+        field_manager: str,
+        force: bool = True,
+    ) -> Obj:
+        """Server-side apply of the status.
+
+        Args:
+            resource: Of which kind.
+            namespace: Where it is.
+            name: Which object.
+            body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``; with ``metadata.uid`` it is
+                refused (Conflict) for an object that was deleted and made again.
+            field_manager: Who owns the fields.
+            force: Take fields over from other managers instead of failing.
+        """
+        wanted = Request(
+            verb="apply",
+            resource=resource,
+            namespace=namespace,
+            name=name,
+            subresource="status",
+            query={"fieldManager": field_manager, "force": "true" if force else "false"},
+            body=_encoded(body),
+        )
+        return await self._object(wanted, None)
+
+    async def patch_json(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        operations: Sequence[Mapping[str, object]],
+    ) -> Obj:
+        """A JSON patch. Not repeated where the first try may have been carried out, unless it begins with a test.
+
+        Raises:
+            KubernetesError: Status 422: a ``test`` operation did not hold.
+        """
+        wanted = Request(
+            verb="patch",
+            resource=resource,
+            namespace=namespace,
+            name=name,
+            body=_encoded(list(operations)),
+            repeatable=bool(operations) and operations[0].get("op") == "test",
+        )
+        return await self._object(wanted, None)
+
+    async def patch_merge(
+        self, resource: Resource, namespace: str | None, name: str, body: Obj
+    ) -> Obj:
+        """A merge patch: what is given is set, ``None`` removes, everything else stays."""
+        wanted = Request(
+            verb="merge", resource=resource, namespace=namespace, name=name, body=_encoded(body)
+        )
+        return await self._object(wanted, None)
+
+    async def delete(
+        self, resource: Resource, namespace: str | None, name: str, *, uid: str = ""
+    ) -> None:
+        """Delete an object, or begin to where it has finalizers.
+
+        Args:
+            resource: Of which kind.
+            namespace: Where it is.
+            name: Which object.
+            uid: Only if it still is this one.
+
+        Raises:
+            NotFound: It is gone already; perhaps by an earlier try of ours.
+        """
+        options: Obj = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        wanted = Request(
+            verb="delete", resource=resource, namespace=namespace, name=name, body=_encoded(options)
+        )
+        _ = await self._object(wanted, None)
+
+    async def create_event(
+        self,
+        regarding: Obj,
+        *,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        at: str,
+        controller: str,
+        instance: str,
+    ) -> Obj:
+        """One Event (events.k8s.io). Of a cluster-scoped object it stands in the namespace ``default``.
+
+        Args:
+            regarding: The object it is about, with ``apiVersion``, ``kind`` and ``metadata``.
+            kind: ``Normal`` or ``Warning``.
+            reason: One word.
+            action: What was done, one word.
+            note: A sentence; cut to the 1,024 bytes that the server takes.
+            at: RFC 3339 with microseconds.
+            controller: Name of the kind of program.
+            instance: Name of this process.
+        """
+        metadata = regarding.get("metadata", {})
+        namespace = str(metadata.get("namespace") or "default")
+        name = str(metadata.get("name", ""))
+        known = ("name", "namespace", "uid", "resourceVersion")
+        about = {key: metadata[key] for key in known if metadata.get(key)}
+        body = {
+            "apiVersion": EVENTS.api_version,
+            "kind": "Event",
+            "metadata": {"generateName": f"{name[:230]}.", "namespace": namespace},
+            "eventTime": at,
+            "reportingController": controller[:128],
+            "reportingInstance": instance[:128],
+            "action": action[:128],
+            "reason": reason[:128],
+            "regarding": {
+                "apiVersion": regarding.get("apiVersion"),
+                "kind": regarding.get("kind"),
+                **about,
+            },
+            "note": _cut(note, 1024),
+            "type": kind,
+        }
+        return await self.create(EVENTS, namespace, body)
+
+    async def _object(self, wanted: Request, patience: Patience | None) -> Obj:
+        body = await self._exchange.answer(wanted, patience or self._patience)
+        try:
+            found = json.loads(body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise KubernetesError(f"{wanted}: the answer is no JSON object")
+        return found
+
+
+def _encoded(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _cut(text: str, most: int) -> str:
+    """At most so many bytes of UTF-8, never half a character."""
+    encoded = text.encode()
+    return text if len(encoded) <= most else encoded[: most - 3].decode(errors="ignore") + "..."

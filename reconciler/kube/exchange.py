@@ -1,0 +1,212 @@
+"""One request to the API server, tried as often as does no harm. HTTP only; meaning is `refusals`, methods are `api`.
+
+Every try has a time limit and is told to a hook. Redirects are not followed: they would carry the token elsewhere.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+import aiohttp
+from yarl import URL
+
+from reconciler.errors import KubernetesAway
+from reconciler.kube.access import Access
+from reconciler.kube.refusals import refusal, wait_asked
+from reconciler.kube.served import Resource
+from reconciler.ports import Clock
+
+OnRequest: TypeAlias = Callable[[str, str, str], None]
+"""``on_request(verb, resource, code)`` after every try; code is the HTTP status, ``timeout`` or ``unreachable``."""
+
+LARGEST_ANSWER: Final = 128 * 1024 * 1024
+_BACKOFFS: Final = (0.2, 0.5, 1.0, 2.0)
+
+
+class _Way(NamedTuple):
+    method: str
+    kind: str = "application/json"
+
+
+_WAYS: Final[Mapping[str, _Way]] = {
+    "get": _Way("GET"),
+    "list": _Way("GET"),
+    "create": _Way("POST"),
+    "update": _Way("PUT"),
+    "delete": _Way("DELETE"),
+    "apply": _Way("PATCH", "application/apply-patch+yaml"),  # JSON is YAML
+    "patch": _Way("PATCH", "application/json-patch+json"),
+    "merge": _Way("PATCH", "application/merge-patch+json"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a request may take.
+
+    Attributes:
+        seconds: Longest time of one try.
+        tries: How many, where another one can do no harm.
+    """
+
+    seconds: float = 15.0
+    tries: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request, ready to be sent any number of times.
+
+    Attributes:
+        verb: One of get, list, create, update, delete, apply, patch (JSON patch) and merge.
+        resource: Of which kind.
+        namespace: ``None`` = all namespaces, or none.
+        name: "" = the collection.
+        subresource: For example ``status``.
+        query: Parameters.
+        body: What is sent; it may hold secrets.
+        repeatable: Whether another try is harmless although an earlier one may have been carried out.
+    """
+
+    verb: str
+    resource: Resource
+    namespace: str | None = None
+    name: str = ""
+    subresource: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = field(default=None, repr=False)
+    repeatable: bool = True
+
+    @property
+    def label(self) -> str:
+        """The resource, as metrics and messages call it."""
+        plural = self.resource.plural
+        return f"{plural}/{self.subresource}" if self.subresource else plural
+
+    def __str__(self) -> str:
+        where = "/".join(part for part in (self.namespace, self.name) if part)
+        return " ".join(part for part in (self.verb, self.label, where) if part)
+
+
+class _Answer(NamedTuple):
+    status: int
+    body: bytes
+    retry_after: str | None
+
+
+def silent(verb: str, resource: str, code: str) -> None:
+    """An :data:`OnRequest` where nobody counts."""
+
+
+class Exchange:
+    """Connections to one API server. Made inside a running loop."""
+
+    def __init__(self, access: Access, *, clock: Clock, on_request: OnRequest) -> None:
+        self.access = access
+        self._clock = clock
+        self._on_request = on_request
+        # No limit of connections: callers bound their own concurrency, and a Lease must not queue behind statuses.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=75),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            headers={"Accept": "application/json", "User-Agent": "kquota"},
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def answer(self, wanted: Request, patience: Patience) -> bytes:
+        """The body of a success.
+
+        Raises:
+            KubernetesError: As ``refusals`` reads the last try.
+            KubernetesAway: The last try had no answer.
+        """
+        renewed = False
+        attempt = 0
+        while True:
+            attempt += 1
+            backoff = _BACKOFFS[min(attempt, len(_BACKOFFS)) - 1]
+            try:
+                answer = await self._try(wanted, patience.seconds)
+            except KubernetesAway:
+                if not wanted.repeatable or attempt >= patience.tries:
+                    raise
+                await self._clock.sleep(backoff)
+                continue
+            if answer.status < 300:
+                return answer.body
+            if answer.status == 401 and self.access.again is not None and not renewed:
+                renewed = True
+                self.access = await self.access.again()
+                continue
+            error = refusal(str(wanted), answer.status, answer.body)
+            # 429 is said before anything was done, so even what is not repeatable may be repeated.
+            again = error.retriable and isinstance(error, KubernetesAway)
+            if not (again and (wanted.repeatable or answer.status == 429)):
+                raise error
+            if attempt >= patience.tries:
+                raise error
+            await self._clock.sleep(wait_asked(answer.retry_after, backoff))
+
+    async def _try(self, wanted: Request, seconds: float) -> _Answer:
+        code = "unreachable"
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await self._sent(wanted)
+            code = str(answer.status)
+        except TimeoutError:
+            code = "timeout"
+            raise KubernetesAway(f"{wanted}: no answer within {seconds:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise KubernetesAway(f"{wanted}: no answer: {_words(error)}") from None
+        else:
+            return answer
+        finally:
+            self._on_request(wanted.verb, wanted.label, code)
+
+    async def _sent(self, wanted: Request) -> _Answer:
+        access, way = self.access, _WAYS[wanted.verb]
+        path = wanted.resource.path(
+            namespace=wanted.namespace or "", name=wanted.name, subresource=wanted.subresource
+        )
+        headers = {"Content-Type": way.kind} if wanted.body is not None else {}
+        authorization = await access.authorization()
+        if authorization:
+            headers["Authorization"] = authorization
+        async with self._session.request(
+            way.method,
+            URL(access.host + path, encoded=True).with_query(dict(wanted.query)),
+            data=wanted.body,
+            headers=headers,
+            ssl=access.tls if access.tls is not None else True,
+            server_hostname=access.server_name,
+            proxy=access.proxy,
+            allow_redirects=False,
+        ) as response:
+            body = await _bounded(response)
+            return _Answer(response.status, body, response.headers.get("Retry-After"))
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+    """The whole body, unpacked, if it is not beyond all measure."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > LARGEST_ANSWER:
+            raise aiohttp.ClientPayloadError(f"the answer is larger than {LARGEST_ANSWER} bytes")
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _words(error: Exception) -> str:
+    """What went wrong, without URL and headers, in one line."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"the certificate is not accepted: {error.certificate_error}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,66 @@
+"""What the API server serves, as addresses: group, version, plural, with or without namespaces. Paths only."""
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One kind of object, as it stands in paths.
+
+    Attributes:
+        group: API group; "" = the core group.
+        version: Version within the group.
+        plural: Name in paths, lower case.
+        namespaced: Whether objects live in namespaces.
+    """
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """``apiVersion`` of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of an object or, without a name, of a collection.
+
+        Args:
+            namespace: "" = all namespaces, or a resource without any.
+            name: "" = the collection.
+            subresource: For example ``status``; only with a name.
+        """
+        parts = ["apis", self.group] if self.group else ["api"]
+        parts.append(self.version)
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part]
+        return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _ours(plural: str, *, namespaced: bool) -> Resource:
+    return Resource(
+        group="kafka-quotas.io", version="v1alpha1", plural=plural, namespaced=namespaced
+    )
+
+
+CLIENT_QUOTAS: Final = _ours("clientquotas", namespaced=True)
+QUOTA_CLUSTERS: Final = _ours("quotaclusters", namespaced=False)
+CONFIG_MAPS: Final = Resource(group="", version="v1", plural="configmaps", namespaced=True)
+SECRETS: Final = Resource(group="", version="v1", plural="secrets", namespaced=True)
+NAMESPACES: Final = Resource(group="", version="v1", plural="namespaces", namespaced=False)
+LEASES: Final = Resource(
+    group="coordination.k8s.io", version="v1", plural="leases", namespaced=True
+)
+EVENTS: Final = Resource(group="events.k8s.io", version="v1", plural="events", namespaced=True)
+ACCESS_REVIEWS: Final = Resource(
+    group="authorization.k8s.io",
+    version="v1",
+    plural="selfsubjectaccessreviews",
+    namespaced=False,
+)
