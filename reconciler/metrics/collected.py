@@ -69,6 +69,7 @@ class Metrics:
             foreign: Pairs of entity types or keys that we do not know, where the caller has seen them.
         """
         cluster = one.cluster
+        self._begin(cluster)
         result, reason = readings.verdict(one)
         self._counter(families.PASSES, cluster, result, reason).inc()
         self._histogram(families.PASS_SECONDS).observe(max(one.ended_at - one.started_at, 0.0))
@@ -81,6 +82,13 @@ class Metrics:
             for (operation, outcome), count in readings.operations(one.outcome).items():
                 self._counter(families.OPERATIONS, cluster, operation, outcome).inc(count)
             self._counter(families.CORRECTIONS, cluster).inc(readings.corrections(one.outcome))
+
+    def _begin(self, cluster: str) -> None:
+        """Counters start at 0 before they count: Prometheus' ``increase`` does not see a series that begins at 1."""
+        self._counter(families.CORRECTIONS, cluster)
+        for operation in readings.OPERATIONS:
+            for outcome in readings.OUTCOMES:
+                self._counter(families.OPERATIONS, cluster, operation, outcome)
 
     def _found(self, one: Pass, *, conflicts: int | None, foreign: int) -> None:
         if one.preview is None:
@@ -115,6 +123,7 @@ class Metrics:
     def interval(self, cluster: str, seconds: float) -> None:
         """How often a cluster is looked at. Say it before the first pass: alerts compare with it."""
         self._gauge(families.INTERVAL, cluster).set(seconds)
+        self._begin(cluster)
 
     def queue(self, cluster: str, depth: int) -> None:
         """How many events wait."""

@@ -3,10 +3,17 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 from reconciler.quota.change import Plan
 from reconciler.quota.policy import Cause
 from reconciler.quota.report import Outcome, Pass, Seen, Withheld
+
+OPERATIONS: Final = ("create", "update", "remove")
+"""Every ``Change.action``."""
+
+OUTCOMES: Final = ("applied", "rejected", "held", "unknown", "not_sent")
+"""Every ``PairOutcome.word``, as a label value."""
 
 
 def states(one: Pass, plan: Plan, *, foreign: int) -> Mapping[str, int]:

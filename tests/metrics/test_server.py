@@ -1,0 +1,99 @@
+"""The server for probes and scrapes."""
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.metrics import Address, HealthServer, Metrics, address
+from reconciler.metrics.server import LONGEST_LINE, MOST_LINES
+
+LOCAL = Address(host="127.0.0.1", port=0)
+
+
+def asked(path, *, method="GET", healthy=list, ready=list, headers=None):
+    async def ask():
+        async with (
+            HealthServer(LOCAL, metrics=Metrics(), healthy=healthy, ready=ready) as server,
+            aiohttp.ClientSession() as session,
+            session.request(method, f"http://127.0.0.1:{server.port}{path}", headers=headers) as answer,
+        ):  # fmt: skip
+            return answer.status, await answer.text(), answer.headers["Content-Type"]
+
+    return asyncio.run(ask())
+
+
+def broken():
+    raise RuntimeError("user=alice")
+
+
+def test_probes_say_ok_or_what_is_wrong_line_by_line():
+    assert asked("/healthz")[:2] == (200, "ok\n")
+    assert asked("/readyz", ready=lambda: ["no lease", "no pass yet"])[:2] == (
+        503,
+        "no lease\nno pass yet\n",
+    )
+    assert asked("/healthz", ready=lambda: ["no lease"])[0] == 200
+
+
+def test_answers_are_bounded_and_no_problem_forges_a_line():
+    status, text, _ = asked("/readyz", ready=lambda: ["x" * 500 + "\nok"] * 50)
+    lines = text.splitlines()
+    assert status == 503
+    assert len(lines) == MOST_LINES + 1
+    assert lines[-1] == "and 30 more"
+    assert max(map(len, lines)) == LONGEST_LINE
+
+
+def test_a_check_that_fails_is_a_problem_and_does_not_say_what_it_saw():
+    assert asked("/healthz", healthy=broken)[:2] == (503, "the check itself failed: RuntimeError\n")
+
+
+def test_metrics_come_in_the_format_that_was_asked_for():
+    status, text, kind = asked("/metrics")
+    assert status == 200
+    assert "kquota_build_info{" in text
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
+    _, text, kind = asked(
+        "/metrics", headers={"Accept": "application/openmetrics-text;version=1.0.0"}
+    )
+    assert kind.startswith("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    assert text.endswith("# EOF\n")
+
+
+def test_other_paths_and_methods_are_refused():
+    assert asked("/")[0] == 404
+    assert asked("/metrics", method="POST")[0] == 405
+    assert asked("/metrics", method="HEAD")[:2] == (200, "")
+
+
+def test_an_address_that_is_taken_is_a_wrong_setting():
+    async def twice():
+        arguments = {"metrics": Metrics(), "healthy": list, "ready": list}
+        async with HealthServer(LOCAL, **arguments) as first:
+            with pytest.raises(ConfigError, match=r"cannot listen on 127\.0\.0\.1"):
+                await HealthServer(
+                    Address(host="127.0.0.1", port=first.port), **arguments
+                ).__aenter__()
+
+    asyncio.run(twice())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:9180", Address(host="127.0.0.1", port=9180)),
+        (":9180", Address(host="", port=9180)),
+        ("[::1]:0", Address(host="::1", port=0)),
+        ("localhost:80", Address(host="localhost", port=80)),
+    ],
+)
+def test_addresses_are_written_as_everywhere(text, expected):
+    assert address(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "9180", "host", "::1:80", "host:http", "host:70000", "[host]:1", "a:b:1"])  # fmt: skip
+def test_anything_else_is_no_address(text):
+    with pytest.raises(ConfigError):
+        address(text)
