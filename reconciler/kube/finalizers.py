@@ -1,0 +1,83 @@
+"""Our finalizer: which documents need it, when it goes, and the patches that say so. Values in, values out.
+
+It stands only where deletion has an effect, and it never outlives ``deletionTimeout``: nobody may be left with a
+namespace that cannot go because a broker is down.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from reconciler.kube.resources import FINALIZER, Obj, resource_version_of
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.owned import Orphaned, Owned, Pair
+from reconciler.quota.policy import DeletionPolicy, Policy
+from reconciler.quota.report import Pass
+
+NOTHING_TO_WRITE: Final = frozenset({Policy.OBSERVE, Policy.CREATE_ONLY})
+"""Policies that never remove: a deletion has nothing to wait for."""
+
+
+def deletion_has_effect(deletion_policy: DeletionPolicy | None, in_force: Policy) -> bool:
+    """Whether something will be removed when the document goes: unset means Delete under Sync, Retain otherwise."""
+    if in_force in NOTHING_TO_WRITE:
+        return False
+    if deletion_policy is None:
+        return in_force is Policy.SYNC
+    return deletion_policy is DeletionPolicy.DELETE
+
+
+def adding(obj: Obj) -> list[dict[str, Any]]:
+    """A JSON patch that puts our finalizer on, for exactly this version of the object."""
+    present = obj["metadata"].get("finalizers")
+    last: dict[str, Any] = (
+        {"op": "add", "path": "/metadata/finalizers/-", "value": FINALIZER}
+        if present
+        else {"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]}
+    )
+    return [_same_version(obj), last]
+
+
+def removing(obj: Obj) -> list[dict[str, Any]]:
+    """A JSON patch that takes our finalizer off, wherever it stands, and no other."""
+    place = obj["metadata"]["finalizers"].index(FINALIZER)
+    path = f"/metadata/finalizers/{place}"
+    return [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}]
+
+
+def _same_version(obj: Obj) -> dict[str, Any]:
+    return {
+        "op": "test",
+        "path": "/metadata/resourceVersion",
+        "value": resource_version_of(obj),
+    }
+
+
+def holds_back(documents: Iterable[str], owned: Owned, report: Pass) -> Mapping[str, set[Pair]]:
+    """Documents on their way out that something is still to be removed for, and what.
+
+    Args:
+        documents: Those that are being deleted and carry our finalizer.
+        owned: The records after the pass.
+        report: The pass. One that broke off before there was a plan holds everything back.
+    """
+    ours = set(documents)
+    found: dict[str, set[Pair]] = {}
+    if not ours:
+        return found
+    plan = None if report.preview is None else report.preview.plan
+    planned = None
+    if plan is not None and plan.complete and report.error is None:
+        planned = {(one.entity, one.key) for one in plan.changes}
+    for subject, record in owned.records.items():
+        for key, owner in zip(COLUMNS, record.owners, strict=True):
+            pair = subject, key
+            if owner is None or owner.document not in ours or pair in owned.orphaned:
+                continue
+            if planned is None or pair in planned:
+                found.setdefault(owner.document, set()).add(pair)
+    return found
+
+
+def given_up(pairs: Iterable[Pair]) -> tuple[Orphaned, ...]:
+    """What the records are told when the time is up: the quotas stay, and everybody can see whose they were."""
+    return tuple(Orphaned(entity=subject, key=key) for subject, key in pairs)
