@@ -1,0 +1,81 @@
+"""What a QuotaCluster may not hold as a custom resource: faults, and ways to files, environment and secrets of the operator.
+
+Whoever may write a QuotaCluster must not thereby read what only the operator can read: references, file paths and
+token URLs are refused unless the operator was told to allow them. Secrets come by secretRef alone.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from reconciler.client.config_keys import KEYS, Kind
+from reconciler.kube.resources import API_VERSION, Obj, name_of, spec_of
+from reconciler.manifest import explain, nodes, verdict
+from reconciler.manifest.schema_names import CLUSTER
+
+REFERENCE: Final = re.compile(r"\$\{(env|file|directory):")
+"""What the client would resolve, KIP-421 and KIP-297."""
+
+
+def schema_problems(obj: Obj) -> tuple[str, ...]:
+    """What is wrong with a QuotaCluster by schema and static rules."""
+    bare = {
+        "apiVersion": API_VERSION,
+        "kind": CLUSTER,
+        "metadata": {"name": name_of(obj)},
+        "spec": dict(spec_of(obj)),
+    }
+    root = nodes.from_json(bare)
+    if verdict.accepted(CLUSTER, nodes.to_json(root)):
+        return ()
+    found = explain.problems(CLUSTER, root, "")
+    return tuple(one.message for one in found) or ("it does not fit the schema",)
+
+
+def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
+    """Ways out of a QuotaCluster that are refused, by field; values are never repeated.
+
+    Args:
+        obj: The resource.
+        allow_references: Whether the operator was started to allow references, file paths and token URLs.
+    """
+    spec = spec_of(obj)
+    found: list[str] = []
+    if "propertiesFile" in spec:
+        found.append(
+            "spec.propertiesFile: a file is for project files; use properties and secretRef"
+        )
+    if not allow_references and REFERENCE.search(str(spec.get("bootstrapServers", ""))):
+        found.append(f"spec.bootstrapServers: {_NO_REFERENCE}")
+    properties = spec.get("properties")
+    if isinstance(properties, Mapping):
+        found.extend(_refused(properties, allow_references=allow_references))
+    return tuple(found)
+
+
+def _refused(properties: Mapping[str, object], *, allow_references: bool) -> Iterator[str]:
+    for name, value in sorted(properties.items()):
+        text, rule = str(value), KEYS.get(name)
+        why = ""
+        refers = REFERENCE.search(text) is not None
+        if not allow_references:
+            why = _way_out(name if rule is None else rule.name, text)
+        if not why and rule is not None and rule.kind is Kind.HIDDEN and not refers:
+            # A proxy is a secret only where its URL carries a password.
+            why = "" if rule.name == "proxy.url" and "@" not in text else _NO_SECRET
+        if why:
+            yield f"spec.properties[{name!r}]: {why}"
+
+
+def _way_out(name: str, text: str) -> str:
+    if REFERENCE.search(text):
+        return _NO_REFERENCE
+    if name.endswith(".location"):
+        return "file paths are refused in a custom resource; put the PEM text into the Secret of secretRef"
+    if name.endswith(".endpoint.url"):
+        return "URLs of token endpoints are refused in a custom resource unless the operator allows them"
+    return ""
+
+
+_NO_REFERENCE: Final = "references such as ${env:...} and ${file:...} are refused in a custom resource; secrets come by secretRef"
+_NO_SECRET: Final = "a secret belongs into the Secret that spec.secretRef names"  # noqa: S105 - a sentence

@@ -1,0 +1,125 @@
+"""Custom resources as the API server gives them: names of the API, and readers of what every part of the operator asks."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+from reconciler.manifest.cluster_rules import seconds_of
+from reconciler.manifest.document import DEFAULT_NAMESPACE
+from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - said once, used here
+from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
+
+VERSION: Final = API_VERSION.partition("/")[2]
+CLIENT_QUOTAS: Final = "clientquotas"
+QUOTA_CLUSTERS: Final = "quotaclusters"
+"""Plural names, as they stand in paths."""
+
+FINALIZER: Final = f"{GROUP}/release"
+REQUESTED_AT: Final = f"{GROUP}/requestedAt"
+"""Annotation that asks for a pass; its value comes back in ``status.lastHandledReconcileAt``."""
+
+FIELD_MANAGER: Final = "kafka-quota-reconciler"
+
+Obj: TypeAlias = Mapping[str, Any]
+"""An object as JSON; nothing in it was checked by us."""
+
+
+def metadata_of(obj: Obj) -> Obj:
+    """The metadata, empty if there is none."""
+    found = obj.get("metadata")
+    return found if isinstance(found, Mapping) else {}
+
+
+def spec_of(obj: Obj) -> Obj:
+    """The spec, empty if there is none."""
+    found = obj.get("spec")
+    return found if isinstance(found, Mapping) else {}
+
+
+def status_of(obj: Obj) -> Obj:
+    """The status, empty if there is none."""
+    found = obj.get("status")
+    return found if isinstance(found, Mapping) else {}
+
+
+def name_of(obj: Obj) -> str:
+    """The name, "" if there is none."""
+    return str(metadata_of(obj).get("name", ""))
+
+
+def namespace_of(obj: Obj) -> str:
+    """The namespace of a ClientQuota."""
+    return str(metadata_of(obj).get("namespace", DEFAULT_NAMESPACE))
+
+
+def document_of(obj: Obj) -> str:
+    """``namespace/name`` of a ClientQuota, as records and messages call it."""
+    return f"{namespace_of(obj)}/{name_of(obj)}"
+
+
+def uid_of(obj: Obj) -> str:
+    """The uid, "" if there is none."""
+    return str(metadata_of(obj).get("uid", ""))
+
+
+def generation_of(obj: Obj) -> int:
+    """The generation of the spec; 0 if the object does not say."""
+    found = metadata_of(obj).get("generation", 0)
+    return found if isinstance(found, int) else 0
+
+
+def resource_version_of(obj: Obj) -> str:
+    """The resource version, "" if there is none."""
+    return str(metadata_of(obj).get("resourceVersion", ""))
+
+
+def created_of(obj: Obj) -> float:
+    """When the object was created, in seconds since the epoch; 0 if it does not say."""
+    return seconds_of(str(metadata_of(obj).get("creationTimestamp", ""))) or 0.0
+
+
+def deletion_requested_at(obj: Obj) -> float | None:
+    """When its deletion was asked for, in seconds since the epoch; ``None`` = it was not."""
+    text = metadata_of(obj).get("deletionTimestamp")
+    return None if text is None else seconds_of(str(text)) or 0.0
+
+
+def is_terminating(obj: Obj) -> bool:
+    """Whether the object is on its way out; what it declared is no longer declared."""
+    return metadata_of(obj).get("deletionTimestamp") is not None
+
+
+def has_finalizer(obj: Obj) -> bool:
+    """Whether our finalizer stands on it."""
+    return FINALIZER in (metadata_of(obj).get("finalizers") or ())
+
+
+def requested_at(obj: Obj) -> str | None:
+    """The value of the annotation that asks for a pass."""
+    annotations = metadata_of(obj).get("annotations")
+    found = annotations.get(REQUESTED_AT) if isinstance(annotations, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def cluster_name_of(obj: Obj) -> str:
+    """Name of the QuotaCluster that a ClientQuota refers to, "" if it does not say."""
+    reference = spec_of(obj).get("clusterRef")
+    found = reference.get("name") if isinstance(reference, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def operator_class_of(obj: Obj) -> str:
+    """Which operator serves a QuotaCluster; "" = the one without a class."""
+    found = spec_of(obj).get("operatorClass", "")
+    return found if isinstance(found, str) else ""
+
+
+def time_text(seconds: float) -> str:
+    """A time for a status: RFC 3339 in whole seconds, as Kubernetes writes its own."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def canonical(value: object) -> str:
+    """JSON with sorted keys, by which two objects are compared."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

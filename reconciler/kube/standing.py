@@ -1,0 +1,227 @@
+"""What a custom resource may ask for, and why not: one standing per document, and all of them as one desired state.
+
+Only a document that was seen to be deleted is undeclared. One that is invalid, not granted, out of scope or suspended
+freezes what the records say is its own; one on its way out declares nothing, so that the planner judges its pairs by
+the deletionPolicy that was recorded last. A message never names another tenant's objects.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from reconciler.kube.references import refused_references, schema_problems
+from reconciler.kube.resources import (
+    API_VERSION,
+    Obj,
+    cluster_name_of,
+    created_of,
+    document_of,
+    is_terminating,
+    name_of,
+    namespace_of,
+    spec_of,
+)
+from reconciler.manifest import explain, nodes
+from reconciler.manifest.cluster import QuotaCluster
+from reconciler.manifest.document import ClientQuota, Declined, from_resource
+from reconciler.manifest.schema_names import QUOTA
+from reconciler.quota.claims import Claim, Settled, settle
+from reconciler.quota.desired import Declaration
+from reconciler.quota.owned import Owned, Pair
+from reconciler.quota.patterns import form
+from reconciler.quota.state import set_values
+from reconciler.quota.tenancy import judge
+
+MOST_PROBLEMS: Final = 8
+"""So many faults of a document are listed; further ones are counted."""
+
+
+class Kind(StrEnum):
+    """How a document stands; the first that applies, in this order."""
+
+    TERMINATING = "Terminating"
+    INVALID = "Invalid"
+    CLUSTER_NOT_FOUND = "ClusterNotFound"
+    CLUSTER_INVALID = "ClusterInvalid"
+    NOT_GRANTED = "NotGranted"
+    OUT_OF_SCOPE = "OutOfScope"
+    SUSPENDED = "Suspended"
+    CLUSTER_SUSPENDED = "ClusterSuspended"
+    ACCEPTED = "Accepted"
+
+
+_GONE: Final = frozenset({Kind.TERMINATING})
+_CLAIMING: Final = frozenset({Kind.ACCEPTED, Kind.CLUSTER_SUSPENDED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One document, judged.
+
+    Attributes:
+        document: ``namespace/name``.
+        obj: The resource as it was judged.
+        kind: How it stands.
+        declaration: What it says, rights applied; ``None`` where it cannot be read.
+        claim: What it may ask for; ``None`` = nothing.
+        halted: Pairs that nobody else may take for undeclared while it is suspended.
+        tenanted: Whether its cluster has tenants, so that other namespaces' documents must not be named to it.
+        messages: Sentences for its author: why it stands so, or what in it does not count.
+
+    Raises:
+        ValueError: A document that may not ask for anything has a claim, or the other way round.
+    """
+
+    document: str
+    obj: Obj
+    kind: Kind
+    declaration: Declaration | None = None
+    claim: Claim | None = None
+    halted: frozenset[Pair] = frozenset()
+    tenanted: bool = False
+    messages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.claim is not None) != (self.kind in _CLAIMING):
+            raise ValueError(f"a document that stands as {self.kind} has a claim that does not fit")
+
+    @property
+    def claims(self) -> bool:
+        """Whether it asks for its pairs."""
+        return self.claim is not None
+
+    @property
+    def freezes(self) -> bool:
+        """Whether pairs recorded as its own are neither written nor removed."""
+        return self.kind not in _GONE | _CLAIMING
+
+
+def stand(
+    obj: Obj, clusters: Mapping[str, QuotaCluster], *, unusable: Collection[str] = ()
+) -> Standing:
+    """How a ClientQuota stands.
+
+    Args:
+        obj: The resource.
+        clusters: The QuotaClusters by name.
+        unusable: Names of QuotaClusters that exist and have faults of their own.
+    """
+    document = document_of(obj)
+    read = _read(obj)
+    declaration = None if isinstance(read, tuple) else read.declaration
+    if is_terminating(obj):
+        return Standing(document=document, obj=obj, kind=Kind.TERMINATING, declaration=declaration)
+    if isinstance(read, tuple):
+        return Standing(document=document, obj=obj, kind=Kind.INVALID, messages=read)
+    cluster = clusters.get(read.cluster)
+    if cluster is None:
+        exists = read.cluster in unusable
+        return Standing(
+            document=document,
+            obj=obj,
+            kind=Kind.CLUSTER_INVALID if exists else Kind.CLUSTER_NOT_FOUND,
+            declaration=declaration,
+            messages=(
+                f"QuotaCluster {read.cluster} cannot be used as it is; its own status says why"
+                if exists
+                else f"there is no QuotaCluster {read.cluster}",
+            ),
+        )
+    return _judged(obj, read.declaration, cluster)
+
+
+def gather(standings: Iterable[Standing], owned: Owned) -> Settled:
+    """What all documents of one cluster together ask for, rivals settled.
+
+    Args:
+        standings: Each document once; those on their way out count as deleted.
+        owned: The records, which tell who holds a pair at present.
+    """
+    everything = tuple(standings)
+    return settle(
+        [one.claim for one in everything if one.claim is not None],
+        owned=owned,
+        frozen=[one.document for one in everything if one.freezes],
+        halted=frozenset().union(*(one.halted for one in everything)),
+    )
+
+
+# ---- one document ----------------------------------------------------------------------------
+
+
+def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
+    """The document, or what is wrong with it.
+
+    Labels, annotations and the other metadata are left out: the API server has rules of its own for them.
+    """
+    bare = {
+        "apiVersion": API_VERSION,
+        "kind": QUOTA,
+        "metadata": {"name": name_of(obj), "namespace": namespace_of(obj)},
+        "spec": dict(spec_of(obj)),
+    }
+    try:
+        return from_resource(bare, path=f"clientquotas/{document_of(obj)}")
+    except Declined:
+        found = explain.problems(QUOTA, nodes.from_json(bare), "")
+    return shortened([one.message for one in found]) or ("it does not fit the schema",)
+
+
+def shortened(messages: Collection[str]) -> tuple[str, ...]:
+    """The first messages, each once, and how many more there are."""
+    once = tuple(dict.fromkeys(messages))
+    if len(once) <= MOST_PROBLEMS:
+        return once
+    return (*once[:MOST_PROBLEMS], f"and {len(once) - MOST_PROBLEMS} more")
+
+
+def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Standing:
+    """A readable document of a usable cluster, by the cluster's tenants, scope and switches."""
+    verdict = judge(declaration, [grant.tenant for grant in cluster.grants])
+    declared, messages = verdict.declaration, verdict.messages
+    kind = Kind.ACCEPTED
+    if not verdict.granted:
+        kind = Kind.NOT_GRANTED
+    elif not cluster.rules().in_scope(declared.entity):
+        kind = Kind.OUT_OF_SCOPE
+        shape = form(declared.entity)
+        messages = (
+            f"an entity of the form {shape} like this one is outside the scope of QuotaCluster {cluster.name}",
+        )
+    elif declared.suspended:
+        kind = Kind.SUSPENDED
+    elif cluster.suspend:
+        kind = Kind.CLUSTER_SUSPENDED
+    claims = kind in _CLAIMING
+    return Standing(
+        document=declaration.document,
+        obj=obj,
+        kind=kind,
+        declaration=declared,
+        claim=Claim(declaration=declared, priority=verdict.priority, created=created_of(obj))
+        if claims
+        else None,
+        halted=frozenset((declared.entity, key) for key, _ in set_values(declared.limits))
+        if kind is Kind.SUSPENDED
+        else frozenset(),
+        tenanted=bool(cluster.grants),
+        messages=messages,
+    )
+
+
+def refers_to(standing: Standing) -> str:
+    """Name of the QuotaCluster that the document refers to, "" if it does not say."""
+    return cluster_name_of(standing.obj)
+
+
+def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
+    """Everything that keeps a QuotaCluster from being used; empty = it may be.
+
+    Args:
+        obj: The resource.
+        allow_references: Whether the operator was started to allow references, file paths and token URLs.
+    """
+    return shortened(
+        (*schema_problems(obj), *refused_references(obj, allow_references=allow_references))
+    )
