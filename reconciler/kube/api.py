@@ -153,12 +153,12 @@ class Api:
         while True:
             more = {"continue": token} if token else {}
             page = await self._object(replace(wanted, query={**wanted.query, **more}), None)
-            found = page.get("items") or []
-            if not isinstance(found, list) or not isinstance(page.get("metadata"), dict):
+            found = page.get("items", "")
+            if not isinstance(found, list | None) or not isinstance(page.get("metadata"), dict):
                 raise KubernetesError(f"{wanted}: the answer is no listing")
-            for item in found:
+            for item in found or ():  # Go writes an empty list as null
                 _ = item.get("metadata", {}).pop("managedFields", None)
-            items += found
+            items += found or ()
             token = page["metadata"].get("continue") or ""
             if not token:
                 version = str(page["metadata"].get("resourceVersion", ""))

@@ -1,0 +1,86 @@
+"""An HTTP server that answers as a test says, for the translator to the API server. Knows nothing of Kubernetes."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, Self
+
+from aiohttp import web
+
+from reconciler.kube.access import Access
+
+PLANTED = "t0ken-planted"
+Answering = Callable[["Seen"], Any]
+
+
+class Seen:
+    """One request as it came."""
+
+    def __init__(self, request: web.Request, body: bytes) -> None:
+        self.method = request.method
+        self.path = request.rel_url.raw_path
+        self.query = dict(request.rel_url.query)
+        self.headers = request.headers
+        self.body = body
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def status(code: int, reason: str, message: str = "", **headers: str) -> web.Response:
+    """A refusal as an API server words it."""
+    body = {
+        "kind": "Status",
+        "status": "Failure",
+        "reason": reason,
+        "message": message,
+        "code": code,
+    }
+    return web.json_response(body, status=code, headers=headers)
+
+
+class Server:
+    """`answers` gives one answer per request: a dict (200), a response, or "hang" for none at all."""
+
+    def __init__(self, answers: Answering) -> None:
+        self._answers = answers
+        self.seen: list[Seen] = []
+        self._open = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        application = web.Application(client_max_size=2**26)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._open.set()
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        seen = Seen(request, await request.read())
+        self.seen.append(seen)
+        answer = self._answers(seen)
+        if answer == "hang":
+            await self._open.wait()
+            return web.Response(status=500)
+        return answer if isinstance(answer, web.StreamResponse) else web.json_response(answer)
+
+    def access(self, *, token: str = PLANTED, again: Any = None) -> Access:
+        async def authorization() -> str:
+            return f"Bearer {token}" if token else ""
+
+        return Access(
+            host=self.url,
+            tls=None,
+            server_name=None,
+            proxy=None,
+            authorization=authorization,
+            namespace="kafka",
+            again=again,
+        )
