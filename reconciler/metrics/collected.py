@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from prometheus_client import (
@@ -20,11 +21,15 @@ from reconciler import __version__
 from reconciler.metrics import families, readings
 from reconciler.metrics.families import Family, Kind
 from reconciler.quota.report import Pass
+from reconciler.quota.state import State
 from reconciler.quota.vigil import Sighting
 from reconciler.render.names import entity_text
 
 ENTITY_SERIES: Final = 1000
 """Most drifted pairs per cluster that are told by name."""
+
+LIMIT_SERIES: Final = 10_000
+"""Most limits per cluster that are told by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +44,7 @@ class Metrics:
     """Everything that is counted. Cheap to call, safe from any thread; nothing here waits.
 
     Args:
-        entity_labels: Also tell drifted pairs by name. Whoever may scrape then learns names of clients.
+        entity_labels: Also tell drifted pairs and live limits by name. Whoever may scrape then learns names of clients.
     """
 
     def __init__(self, *, entity_labels: bool = False) -> None:
@@ -66,7 +71,7 @@ class Metrics:
         Args:
             one: The pass.
             conflicts: Pairs that documents rival for, where they were settled before the pass; else the plan's own.
-            foreign: Pairs of entity types or keys that we do not know, where the caller has seen them.
+            foreign: Pairs of entity types or keys that we do not know; else counted in what the pass saw live.
         """
         cluster = one.cluster
         self._begin(cluster)
@@ -77,7 +82,9 @@ class Metrics:
         if one.in_order:
             self._gauge(families.LAST_SYNC, cluster).set(one.ended_at)
         if one.preview is not None:
-            self._found(one, conflicts=conflicts, foreign=foreign or 0)
+            if foreign is None:
+                foreign = 0 if one.live is None else readings.foreign_pairs(one.live)
+            self._found(one, conflicts=conflicts, foreign=foreign)
         if one.outcome is not None:
             for (operation, outcome), count in readings.operations(one.outcome).items():
                 self._counter(families.OPERATIONS, cluster, operation, outcome).inc(count)
@@ -110,6 +117,8 @@ class Metrics:
             self._gauge(families.WITHHELD, cluster, guard).set(count)
         if self._entity_labels:
             self._name_drifted(cluster, one.sightings)
+            if one.live is not None:
+                self._name_limits(cluster, one.live)
 
     def _name_drifted(self, cluster: str, sightings: Iterable[Sighting]) -> None:
         self._remove(families.ENTITY_DRIFTED, cluster)
@@ -117,6 +126,11 @@ class Metrics:
         for one in confirmed[:ENTITY_SERIES]:
             subject = entity_text(one.entity)
             self._gauge(families.ENTITY_DRIFTED, cluster, subject, one.key.value).set(1)
+
+    def _name_limits(self, cluster: str, live: State) -> None:
+        self._remove(families.ENTITY_LIMIT, cluster)
+        for user, client_id, key, limit in islice(readings.named_limits(live), LIMIT_SERIES):
+            self._gauge(families.ENTITY_LIMIT, cluster, user, client_id, key).set(limit)
 
     # ---- single facts -----------------------------------------------------------------------
 

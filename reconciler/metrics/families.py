@@ -1,6 +1,6 @@
 """Every metric that exists: its name, kind, labels and meaning. Rules, dashboards and docs are checked against this table.
 
-No entity, user, client-id or address is ever a label, except in ``ENTITY_DRIFTED``, which has to be asked for: names of
+No entity, user, client-id or address is ever a label, except in the two families that have to be asked for: names of
 clients are many, and who may read metrics is seldom who may read them.
 """
 
@@ -204,11 +204,17 @@ ENTITY_DRIFTED: Final = Family(
     labels=(*_C, "entity", "key"),
     help="Drifted pairs by name; only where it was asked for, and at most 1000 per cluster.",
 )
+ENTITY_LIMIT: Final = Family(
+    name="kquota_entity_limit",
+    kind=Kind.GAUGE,
+    labels=(*_C, "user", "client_id", "key"),
+    help="Live limits of entities without a default slot, spelt as brokers' own metrics do; only where it was asked for, at most 10000 per cluster.",
+)
 
 FAMILIES: Final = (
     BUILD, PAIRS, DOCUMENTS, CONFLICTS, DRIFT_FOUGHT, OVERRIDES_EXPIRED, PASSES, PASS_SECONDS, LAST_PASS, LAST_SYNC,
     INTERVAL, OPERATIONS, WITHHELD, CORRECTIONS, QUEUE_DEPTH, BATCH_SIZE, KAFKA_SECONDS, LEADER, WATCH_LAST_EVENT,
-    KUBERNETES_REQUESTS, REVISION, REVISION_REFUSED, ENTITY_DRIFTED,
+    KUBERNETES_REQUESTS, REVISION, REVISION_REFUSED, ENTITY_DRIFTED, ENTITY_LIMIT,
 )  # fmt: skip
 """All of them."""
 

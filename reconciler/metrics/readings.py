@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
+from urllib.parse import quote
 
 from reconciler.quota.change import Plan
 from reconciler.quota.policy import Cause
 from reconciler.quota.report import Outcome, Pass, Seen, Withheld
+from reconciler.quota.state import State, set_values
 
 OPERATIONS: Final = ("create", "update", "remove")
 """Every ``Change.action``."""
@@ -39,6 +41,31 @@ def states(one: Pass, plan: Plan, *, foreign: int) -> Mapping[str, int]:
         "overridden": len(plan.found(Cause.OVERRIDE)),
         "foreign": foreign,
     }
+
+
+def foreign_pairs(live: State) -> int:
+    """How many pairs have an entity type or a key that we do not know."""
+    unknown_keys = sum(len(values) for values in live.foreign_values.values())
+    return unknown_keys + sum(len(values) for _, values in live.foreign_entities)
+
+
+def named_limits(live: State) -> Iterator[tuple[str, str, str, float]]:
+    """``(user, client-id, key, limit)`` of every live pair that names what it limits; "" for an absent slot.
+
+    Brokers tag their metrics of a client with exactly the slots of the entity that limits it, and leave out an absent
+    one, which to Prometheus is the same as "". What an entity with a default slot limits cannot be joined by name;
+    limits of addresses have no such metric.
+    """
+    for (user, client_id, ip), limits in live.limits.items():
+        if user is None or client_id is None or ip is not False:
+            continue
+        for key, value in set_values(limits):
+            yield sanitized(user or ""), client_id or "", key.value, value
+
+
+def sanitized(user: str) -> str:
+    """A user as brokers spell it in tags (``Sanitizer``): URL encoding with ``%20``, ``%2A`` and ``%7E``."""
+    return quote(user, safe="-_.", errors="replace").replace("~", "%7E")
 
 
 def expired_overrides(one: Pass, plan: Plan) -> int:

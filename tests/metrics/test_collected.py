@@ -10,8 +10,11 @@ from reconciler import __version__
 from reconciler.errors import ConnectError
 from reconciler.metrics import Metrics, families
 from reconciler.metrics.collected import ENTITY_SERIES
+from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.guards import Guard
+from reconciler.quota.keys import Key
 from reconciler.quota.policy import Cause
+from reconciler.quota.state import State, limits_of
 from tests.metrics.passes import (
     APPLIED,
     NOW,
@@ -24,6 +27,17 @@ from tests.metrics.passes import (
     withheld,
 )
 from tests.servers import prometheus
+
+LIVE = State(
+    limits={
+        entity(user="CN=a b", client_id="web*"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0}),
+        entity(user=DEFAULT): limits_of({Key.PRODUCER_BYTE_RATE: 6.0}),
+        entity(client_id="etl"): limits_of({Key.REQUEST_PERCENTAGE: 7.0}),
+        entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 8.0}),
+    },
+    foreign_values={entity(user="a"): (("new_key", 1.0), ("newer_key", 2.0))},
+    foreign_entities=(((("client-id-prefix", "x"),), (("new_key", 1.0),)),),
+)
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -54,6 +68,7 @@ def everything() -> Metrics:
             outcome=outcome((change(), APPLIED), (change(Cause.DRIFT, before=1.0), APPLIED)),
             withheld=(withheld(change(), Guard.BOUNDS),),
             sightings=(sighting(),),
+            live=LIVE,
         )
     )
     return metrics
@@ -89,10 +104,7 @@ def test_a_successful_pass_moves_both_times_a_failed_one_only_the_first():
     assert (
         value(metrics, "kquota_last_successful_sync_timestamp_seconds", cluster="prod") == NOW + 3
     )
-    later = passed(ConnectError("no route"))
-    metrics.passed(
-        type(later)(cluster="prod", error=later.error, started_at=NOW, ended_at=NOW + 60)
-    )
+    metrics.passed(replace(passed(ConnectError("no route")), ended_at=NOW + 60))
     assert value(metrics, "kquota_last_pass_timestamp_seconds", cluster="prod") == NOW + 60
     assert (
         value(metrics, "kquota_last_successful_sync_timestamp_seconds", cluster="prod") == NOW + 3
@@ -147,6 +159,23 @@ def test_no_entity_is_named_unless_that_was_asked_for():
     assert b"bob" not in loud.exposition()
     loud.passed(passed())
     assert value(loud, "kquota_entity_drifted", **named) is None
+
+
+def test_limits_are_told_as_brokers_spell_their_owners_and_only_where_nothing_is_a_default():
+    metrics = Metrics(entity_labels=True)
+    metrics.passed(passed(live=LIVE))
+    told = {tuple(dict(labels).values()): one for (name, labels), one in samples(metrics).items()
+            if name == "kquota_entity_limit"}  # fmt: skip
+    assert told == {
+        ("web*", "prod", "producer_byte_rate", "CN%3Da%20b"): 5.0,
+        ("etl", "prod", "request_percentage", ""): 7.0,
+    }
+
+
+def test_pairs_that_we_do_not_know_are_counted_in_what_the_pass_saw():
+    metrics = Metrics()
+    metrics.passed(passed(live=LIVE))
+    assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 3
 
 
 def test_named_entities_are_bounded():
