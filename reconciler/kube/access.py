@@ -68,8 +68,8 @@ async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER)
         raise ConfigError(
             f"no way to a Kubernetes API server: {_unquoted(error)}", where=where, hint=_HINT
         ) from None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        # The client raises what comes; a parser's words may quote a token, so only the kind of fault is told.
+    except Exception as error:  # noqa: BLE001 - the client lets through what its parsers raise
+        # A parser's words may quote a token, so only the kind of fault is told.
         raise ConfigError(
             f"no way to a Kubernetes API server: {type(error).__name__} while it was read",
             where=str(chosen or pod_folder),

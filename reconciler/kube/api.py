@@ -5,6 +5,7 @@ Objects are plain dicts as JSON has them. How often a request is tried is told i
 """
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -257,8 +258,8 @@ class Api:
             resource: Of which kind.
             namespace: Where it is.
             name: Which object.
-            body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``; with ``metadata.uid`` it is
-                refused (Conflict) for an object that was deleted and made again.
+            body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With
+                ``metadata.resourceVersion`` it is refused (Conflict) if the object changed since; a uid is not looked at.
             field_manager: Who owns the fields.
             force: Take fields over from other managers instead of failing.
         """
@@ -358,7 +359,7 @@ class Api:
         body = {
             "apiVersion": EVENTS.api_version,
             "kind": "Event",
-            "metadata": {"generateName": f"{name[:230]}.", "namespace": namespace},
+            "metadata": {"name": f"{name[:230]}.{secrets.token_hex(8)}", "namespace": namespace},
             "eventTime": at,
             "reportingController": controller[:128],
             "reportingInstance": instance[:128],
