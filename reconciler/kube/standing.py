@@ -6,7 +6,7 @@ the deletionPolicy that was recorded last. A message never names another tenant'
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -74,7 +74,7 @@ class Standing:
     """
 
     document: str
-    obj: Obj
+    obj: Obj = field(repr=False)
     kind: Kind
     declaration: Declaration | None = None
     claim: Claim | None = None

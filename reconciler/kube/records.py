@@ -1,0 +1,342 @@
+"""Records in statuses and back: what a live document owns stands in its own ``status.keys``, first-seen drift in ``status.drift``.
+
+Reading is strict. Damage is an error that names the object, never an empty record: to forget what we own would turn
+removals into orphans without a word. Records of another cluster id are not ours to carry over; they are left alone.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from reconciler.errors import InventoryError, QuotaValueError
+from reconciler.kube.resources import Obj, document_of, spec_of, status_of, time_text
+from reconciler.manifest.cluster_rules import seconds_of
+from reconciler.quota.entity import Entity, Slot, entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.owned import NO_RECORD, Intent, Owned, Owner, Pair, Record
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.render.names import read_entity
+
+DEPARTED: Final = " (deleted)"
+"""Ends the name of a document that is gone while another of its name exists: no name of a resource ends so."""
+
+_SLOTS: Final = {"user": "user", "clientId": "client_id", "ip": "ip"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one item of ``status.keys`` records.
+
+    Attributes:
+        key: Which key.
+        applied: Value last applied; ``None`` where only a write is under way.
+        owner: Whose the pair is.
+        applied_at: When it was applied, in seconds since the epoch; of two documents that both record a pair, the
+            later one has it.
+        intent: A write whose outcome was not known when the status was written.
+    """
+
+    key: Key
+    applied: float | None
+    owner: Owner
+    applied_at: float = 0.0
+    intent: Intent | None = None
+
+
+def entity_of(obj: Obj) -> Entity | None:
+    """The entity of a ClientQuota, by its spec or else by its status; ``None`` if neither can be read.
+
+    The spec of a document that breaks a rule elsewhere still says whose its records are.
+    """
+    parts = spec_of(obj).get("entity")
+    try:
+        if isinstance(parts, Mapping) and parts:
+            return entity(**{_SLOTS[name]: _slot(slot) for name, slot in parts.items()})
+    except (KeyError, ValueError, QuotaValueError):
+        pass
+    try:
+        return read_entity(str(status_of(obj).get("entity", "")))
+    except QuotaValueError:
+        return None
+
+
+def _slot(value: object) -> Slot:
+    match value:
+        case {"name": str(name)}:
+            return name
+        case {"default": True}:
+            return None
+        case _:
+            raise ValueError(f"{value!r} is no slot")
+
+
+# ---- reading ---------------------------------------------------------------------------------
+
+
+def entries_of(cluster_id: str, obj: Obj) -> tuple[Entry, ...]:
+    """What the status of a ClientQuota records for this cluster.
+
+    Raises:
+        InventoryError: It cannot be read; names the object.
+    """
+    status = status_of(obj)
+    try:
+        found = tuple(_entries(document_of(obj), _items(status, "keys")))
+        if not found:
+            return ()
+    except (ValueError, TypeError, KeyError) as error:
+        raise damaged(obj, error) from error
+    if not isinstance(status.get("clusterId"), str):
+        raise damaged(obj, "it has records and no clusterId")
+    return found if status["clusterId"] == cluster_id else ()
+
+
+def drift_of(cluster_id: str, obj: Obj) -> Mapping[Key, float]:
+    """When drift of its keys was first seen, in seconds since the epoch.
+
+    Raises:
+        InventoryError: It cannot be read; names the object.
+    """
+    status = status_of(obj)
+    if status.get("clusterId") != cluster_id:
+        return {}
+    try:
+        return {Key(one["key"]): _time(one["firstSeen"]) for one in _items(status, "drift")}
+    except (ValueError, TypeError, KeyError) as error:
+        raise damaged(obj, error) from error
+
+
+def damaged(obj: Obj, why: object) -> InventoryError:
+    """The error about a status that cannot be read."""
+    return InventoryError(
+        f"the status of ClientQuota {document_of(obj)} is damaged: {why}",
+        hint="restore it from a backup, or delete and create the resource with deletionPolicy Retain;"
+        " it is never taken for empty",
+    )
+
+
+def _items(status: Obj, name: str) -> list[Mapping[str, Any]]:
+    found = status.get(name)
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+        raise ValueError(f"{name} should be a list of objects")
+    if len({one.get("key") for one in found}) != len(found):
+        raise ValueError(f"{name} has a key twice")
+    return found
+
+
+def _entries(document: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+    for item in items:
+        key = Key(item["key"])
+        applied = _number(item["applied"]) if "applied" in item else None
+        intends = "intended" in item or item.get("intendedRemoval", False)
+        if applied is None and not intends:
+            continue
+        policy = item.get("deletionPolicy")
+        owner = Owner(
+            document=document,
+            deletion_policy=None if policy is None else DeletionPolicy(policy),
+            since=_time(item["since"]) if "since" in item else 0.0,
+        )
+        yield Entry(
+            key=key,
+            applied=applied,
+            owner=owner,
+            applied_at=_time(item["appliedAt"]) if "appliedAt" in item else 0.0,
+            intent=_intent(item, owner) if intends else None,
+        )
+
+
+def _intent(item: Mapping[str, Any], owner: Owner) -> Intent:
+    """When it was sent is not in a status, so it counts as settled: live as intended means applied."""
+    removal = item.get("intendedRemoval", False)
+    if not isinstance(removal, bool) or (removal and "intended" in item):
+        raise ValueError("intended and intendedRemoval do not fit")
+    return Intent(value=None if removal else _number(item["intended"]), owner=owner)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} should be a number")
+    return float(value)
+
+
+def _time(value: object) -> float:
+    found = seconds_of(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"{value!r} should be a time")
+    return found
+
+
+# ---- all documents ---------------------------------------------------------------------------
+
+
+def owned_from(cluster_id: str, objects: Iterable[Obj], rest: Owned) -> Owned:
+    """The records of a cluster: those of live documents, and the rest that no live document holds.
+
+    A live document's own record beats one in the rest. What a document left that is gone stays its own, even where
+    another document of the same name exists by now: nobody declared by that name that it may be removed.
+
+    Args:
+        cluster_id: Whose records.
+        objects: The live ClientQuotas, those on their way out included; each once.
+        rest: Released and orphaned records, intents, overrides.
+
+    Raises:
+        InventoryError: A status cannot be read.
+    """
+    held: dict[Pair, Entry] = {}
+    intents: dict[Pair, Intent] = {}
+    drift = dict(rest.drift_since)
+    names: set[str] = set()
+    for obj in objects:
+        names.add(document_of(obj))
+        found = entries_of(cluster_id, obj)
+        if not found:
+            continue
+        subject = entity_of(obj)
+        if subject is None:
+            raise damaged(obj, "it has records and no entity that can be read")
+        for one in found:
+            rival = held.get((subject, one.key))
+            if rival is None or _rank(one) > _rank(rival):
+                held[subject, one.key] = one
+            if one.intent is not None:
+                intents[subject, one.key] = one.intent
+        drift.update({(subject, key): at for key, at in drift_of(cluster_id, obj).items()})
+    records = {
+        subject: _departed(record, subject, names, held) for subject, record in rest.records.items()
+    }
+    for (subject, key), one in held.items():
+        if one.applied is not None:
+            record = records.get(subject, NO_RECORD)
+            records[subject] = record.with_pair(key, one.applied, one.owner)
+    return replace(
+        rest,
+        cluster_id=cluster_id,
+        records=records,
+        intents=intents | dict(rest.intents),
+        drift_since=drift,
+        orphaned=frozenset(pair for pair in rest.orphaned if _is_still_orphaned(pair, held, rest)),
+        known=rest.known or bool(held),
+    )
+
+
+def _rank(one: Entry) -> tuple[bool, float, float, str]:
+    return one.applied is not None, one.applied_at, one.owner.since, one.owner.document
+
+
+def _departed(
+    record: Record, subject: Entity, names: set[str], held: Mapping[Pair, Entry]
+) -> Record:
+    """The record with owners that are gone told from documents that bear their name now."""
+    made = record
+    for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
+        if owner is not None and owner.document in names and (subject, key) not in held:
+            gone = replace(owner, document=owner.document + DEPARTED)
+            made = made.with_pair(key, value, gone)
+    return made
+
+
+def _is_still_orphaned(pair: Pair, held: Mapping[Pair, Entry], rest: Owned) -> bool:
+    """A live document ends orphanhood, unless it is the one that was released and is still on its way out."""
+    one = held.get(pair)
+    if one is None or one.applied is None:
+        return True
+    owner = rest.records.get(pair[0], NO_RECORD).owners[COLUMNS.index(pair[1])]
+    return owner is not None and owner.document == one.owner.document
+
+
+def release(rest: Owned, objects: Iterable[Obj]) -> Owned:
+    """The rest with the records of documents that are gone, so that the planner can judge them.
+
+    Raises:
+        InventoryError: A status cannot be read.
+    """
+    gone = tuple(objects)
+    nobody = Owned(cluster_id=rest.cluster_id, known=False)
+    left = owned_from(rest.cluster_id, gone, nobody)
+    records = dict(rest.records)
+    for subject, record in left.records.items():
+        made = records.get(subject, NO_RECORD)
+        for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
+            if value is not None:
+                made = made.with_pair(key, value, owner)
+        records[subject] = made
+    return replace(
+        rest,
+        records=records,
+        intents=dict(left.intents) | dict(rest.intents),
+        drift_since=dict(left.drift_since) | dict(rest.drift_since),
+        known=rest.known or left.known,
+    )
+
+
+def live_documents(objects: Iterable[Obj]) -> Mapping[str, Entity]:
+    """Documents whose status can hold records, with the entity that they hold them of."""
+    found = ((document_of(obj), entity_of(obj)) for obj in objects)
+    return {document: subject for document, subject in found if subject is not None}
+
+
+def rest_of(owned: Owned, live: Mapping[str, Entity]) -> Owned:
+    """The part of the records that no live document's status holds: this is what the ConfigMaps keep.
+
+    Args:
+        owned: All records.
+        live: From :func:`live_documents`, without documents that are about to be released.
+    """
+    records: dict[Entity, Record] = {}
+    held: set[Pair] = set()
+    for subject, record in owned.records.items():
+        kept = record
+        for key, owner in zip(COLUMNS, record.owners, strict=True):
+            if owner is not None and live.get(owner.document) == subject:
+                held.add((subject, key))
+                kept = kept.with_pair(key, None, None)
+        if kept != NO_RECORD:
+            records[subject] = kept
+    return replace(
+        owned,
+        records=records,
+        drift_since={pair: at for pair, at in owned.drift_since.items() if pair not in held},
+        orphaned=frozenset(owned.orphaned - held),
+    )
+
+
+# ---- writing ---------------------------------------------------------------------------------
+
+
+def number(value: float) -> float:
+    """A value as it is written into a status: a whole number without a point, as people expect it."""
+    return int(value) if value.is_integer() and abs(value) <= 2**53 else value
+
+
+def written(owned: Owned, document: str, subject: Entity, key: Key) -> dict[str, Any]:
+    """The fields of ``status.keys`` that record one pair; empty where nothing of it is this document's.
+
+    ``appliedAt`` is not among them: records do not know it.
+    """
+    made: dict[str, Any] = {}
+    record = owned.records.get(subject, NO_RECORD)
+    column = COLUMNS.index(key)
+    owner, applied = record.owners[column], record.applied[column]
+    if owner is not None and applied is not None and owner.document == document:
+        made |= {"applied": number(applied)} | _owner_fields(owner)
+    intent = owned.intents.get((subject, key))
+    if intent is not None and intent.owner.document == document:
+        made = made or _owner_fields(intent.owner)
+        made |= (
+            {"intendedRemoval": True}
+            if intent.value is None
+            else {"intended": number(intent.value)}
+        )
+    return made
+
+
+def _owner_fields(owner: Owner) -> dict[str, Any]:
+    made: dict[str, Any] = {"since": time_text(owner.since)}
+    if owner.deletion_policy is not None:
+        made["deletionPolicy"] = owner.deletion_policy.value
+    return made
