@@ -1,0 +1,64 @@
+"""Resource definitions of others that the chart's objects need: taken from their Go modules, pinned by `foreign.sum`.
+
+A line of that file is a line of a go.sum: module, version, hash of the module's content. Go checks what it downloads
+against its own database of such hashes; we check it against ours.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.servers import jars
+from tests.servers.jars import ServersUnavailable
+
+SUMS = Path(__file__).with_name("foreign.sum")
+FILES = {
+    "github.com/prometheus-operator/prometheus-operator": (
+        "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+        "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+    ),
+    "github.com/cert-manager/cert-manager": (
+        "deploy/crds/cert-manager.io_certificates.yaml",
+        "deploy/crds/cert-manager.io_issuers.yaml",
+    ),
+}
+DOWNLOAD_SECONDS = 300
+
+
+def pins() -> dict[str, tuple[str, str]]:
+    """Version and hash of each module."""
+    lines = (line.split() for line in SUMS.read_text(encoding="utf-8").splitlines())
+    return {module: (version, content) for module, version, content in lines}
+
+
+def definitions() -> Path:
+    """The folder with all of `FILES`, downloaded on first use.
+
+    Raises:
+        ServersUnavailable: Go is missing, a module cannot be downloaded, or it is not the pinned one.
+    """
+    name = f"foreign-crds-{jars.digest(SUMS.read_text(encoding='utf-8'), repr(FILES))}"
+    return jars.cached(name, _fill)
+
+
+def _fill(folder: Path) -> None:
+    for module, (version, content) in pins().items():
+        found = _download(f"{module}@{version}")
+        if found["Sum"] != content:
+            raise ServersUnavailable(f"{module} {version} is {found['Sum']}, not {content}")
+        for file in FILES[module]:
+            shutil.copyfile(Path(found["Dir"]) / file, folder / Path(file).name)
+
+
+def _download(module: str) -> dict[str, str]:
+    go = jars.program("go", "Go 1.26")
+    answer = subprocess.run(
+        [go, "mod", "download", "-json", module], capture_output=True, text=True, check=False,
+        timeout=DOWNLOAD_SECONDS, cwd="/", env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
+    )  # fmt: skip
+    if answer.returncode != 0:
+        raise ServersUnavailable(f"Go could not download {module}: {answer.stdout[-300:]}")
+    found: dict[str, str] = json.loads(answer.stdout)
+    return found

@@ -1,0 +1,73 @@
+"""What the chart renders to: the table of values files, `helm template` and `helm lint` without a cluster, parsed manifests."""
+
+import functools
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.servers.kube import programs
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "kafka-quota-reconciler"
+VALUES = {path.stem: path for path in sorted((Path(__file__).parent / "values").glob("*.yaml"))}
+RELEASE = "quotas"
+NAMESPACE = "kqr-operator"
+HELM_SECONDS = 60
+
+Manifest = dict[str, Any]
+
+
+def helm(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Runs helm without a cluster; the exit code is the caller's business."""
+    return subprocess.run(
+        [str(programs.helm()), *arguments], capture_output=True, text=True, check=False,
+        timeout=HELM_SECONDS, env={"HOME": "/nonexistent", "HELM_NO_PLUGINS": "1"},
+    )  # fmt: skip
+
+
+@functools.cache
+def template(*arguments: str, namespace: str = NAMESPACE) -> "subprocess.CompletedProcess[str]":
+    """`helm template` of the chart; asked once per set of arguments."""
+    return helm("template", RELEASE, str(CHART), "--namespace", namespace, *arguments)
+
+
+def manifests(text: str) -> list[Manifest]:
+    """The objects of a rendered text."""
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def rendered(*arguments: str, namespace: str = NAMESPACE) -> list[Manifest]:
+    """The objects that the chart makes of these arguments; a failure shows helm's words."""
+    answer = template(*arguments, namespace=namespace)
+    assert answer.returncode == 0, answer.stderr
+    return manifests(answer.stdout)
+
+
+def with_values(name: str, *arguments: str) -> list[Manifest]:
+    """The objects of one of the values files."""
+    return rendered("--values", str(VALUES[name]), *arguments)
+
+
+def of_kind(objects: Sequence[Manifest], kind: str) -> list[Manifest]:
+    """Those of one kind."""
+    return [one for one in objects if one["kind"] == kind]
+
+
+def only(objects: Sequence[Manifest], kind: str) -> Manifest:
+    """The one object of a kind."""
+    (found,) = of_kind(objects, kind)
+    return found
+
+
+def container(objects: Sequence[Manifest]) -> Mapping[str, Any]:
+    """The operator's container."""
+    (found,) = only(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+def is_hook(manifest: Manifest) -> bool:
+    """Whether helm keeps it apart from the release."""
+    return "helm.sh/hook" in manifest["metadata"].get("annotations", {})

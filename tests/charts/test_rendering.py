@@ -1,0 +1,318 @@
+"""What helm makes of the chart: every toggle renders, a real API server accepts it, and what matters is where it belongs."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.charts.rendering import (
+    CHART,
+    NAMESPACE,
+    RELEASE,
+    VALUES,
+    Manifest,
+    container,
+    helm,
+    is_hook,
+    of_kind,
+    only,
+    rendered,
+    template,
+    with_values,
+)
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+WRITABLE = "/tmp"  # noqa: S108 - the one folder that a pod of ours may write to
+FULLNAME = f"{RELEASE}-kafka-quota-reconciler"
+CLUSTER_SCOPED = {
+    "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+}  # fmt: skip
+
+
+def pod_specs(objects: list[Manifest]) -> list[Any]:
+    """The pod of everything that makes pods."""
+    inside = [
+        one["spec"]["template"]["spec"] for one in objects if one["kind"] in ("Deployment", "Job")
+    ]
+    return inside + [one["spec"] for one in of_kind(objects, "Pod")]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_every_toggle_passes_lint(name: str) -> None:
+    answer = helm("lint", "--strict", str(CHART), "--values", str(VALUES[name]))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_every_toggle_is_accepted_by_an_api_server(name: str, chart_kube: KubeCluster) -> None:
+    items = {"apiVersion": "v1", "kind": "List", "items": with_values(name)}
+    chart_kube.kubectl(
+        "apply", "--dry-run=server", "--validate=strict", "-f", "-", input=json.dumps(items)
+    )
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_names_fit_and_are_given_once(name: str) -> None:
+    objects = with_values(name)
+    named = [
+        (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects
+    ]
+    assert len(named) == len(set(named))
+    assert [one for one in named if len(one[2]) > (253 if one[0] in CLUSTER_SCOPED else 63)] == []
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_every_pod_is_restricted_and_has_no_user_of_its_own(name: str) -> None:
+    for spec in pod_specs(with_values(name)):
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert ("runAsUser" in spec["securityContext"]) == (name == "fixed-user")
+        for one in spec["containers"]:
+            assert one["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            mounts = {mount["name"]: mount["mountPath"] for mount in one["volumeMounts"]}
+            assert mounts["tmp"] == WRITABLE
+            assert {volume["name"] for volume in spec["volumes"]} >= set(mounts)
+            assert one["resources"]["limits"]["memory"]
+
+
+def test_the_arguments_of_the_operator_are_the_values() -> None:
+    assert container(with_values("defaults"))["args"] == [
+        "operator", f"--operator-namespace={NAMESPACE}", "--leader-elect", f"--lease-name={FULLNAME}",
+        "--metrics-address=:8080", "--deletion-timeout=10m",
+    ]  # fmt: skip
+    assert container(with_values("operator-flags"))["args"] == [
+        "operator", f"--operator-namespace={NAMESPACE}", "--operator-class=blue", "--allow-references",
+        "--leader-elect", f"--lease-name={FULLNAME}", "--metrics-address=:9100", "--metrics-entity-labels",
+        "--deletion-timeout=1h30m", "--verbose",
+    ]  # fmt: skip
+    assert container(with_values("no-leader-election"))["args"][2] == "--no-leader-elect"
+    webhook = container(with_values("webhook-issuer"))
+    assert webhook["args"][2] == "--namespace=kqr-one"
+    assert webhook["args"][-3:] == [
+        "--webhook-address=:8443", "--webhook-cert=/etc/kquota/webhook/tls.crt",
+        "--webhook-key=/etc/kquota/webhook/tls.key",
+    ]  # fmt: skip
+
+
+def test_the_pod_knows_its_name_and_namespace() -> None:
+    told = {
+        one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"]
+        for one in container(with_values("defaults"))["env"]
+    }
+    assert told == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
+
+
+def test_one_replica_is_replaced_and_more_are_rolled_behind_a_lease() -> None:
+    assert only(with_values("defaults"), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
+    many = with_values("replicas")
+    assert only(many, "Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
+    assert "--lease-name=quota-writer" in container(many)["args"]
+    lease = next(
+        rule
+        for role in of_kind(many, "Role")
+        for rule in role["rules"]
+        if rule.get("resourceNames")
+    )
+    assert lease["resourceNames"] == ["quota-writer"]
+
+
+def test_a_spread_without_a_selector_gets_ours() -> None:
+    first, second = only(with_values("replicas"), "Deployment")["spec"]["template"]["spec"][
+        "topologySpreadConstraints"
+    ]
+    assert first["labelSelector"]["matchLabels"]["app.kubernetes.io/component"] == "operator"
+    assert second["labelSelector"]["matchLabels"] == {"team": "streaming"}
+
+
+def test_the_image_is_pinned_by_its_digest() -> None:
+    objects = with_values("image-digest")
+    wanted = (
+        "registry.example.com:5000/mirror/kafka-quota-reconciler:0.1.0-rc.1@sha256:"
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    )
+    assert {one["image"] for spec in pod_specs(objects) for one in spec["containers"]} == {wanted}
+    assert all(spec["imagePullSecrets"] == [{"name": "mirror"}] for spec in pod_specs(objects))
+    assert (
+        container(with_values("defaults"))["image"]
+        == "ghcr.io/kafka-quotas/kafka-quota-reconciler:0.1.0"
+    )
+
+
+def test_a_namespaced_installation_makes_nothing_cluster_scoped() -> None:
+    objects = with_values("namespaced-only")
+    assert [one["kind"] for one in objects if one["kind"] in CLUSTER_SCOPED] == []
+    assert {one["metadata"]["namespace"] for one in objects} == {NAMESPACE, "kqr-one"}
+    arguments = container(objects)["args"]
+    assert "--quota-clusters=/etc/kquota/quotaclusters/quotaclusters.yaml" in arguments
+    text = only(objects, "ConfigMap")["data"]["quotaclusters.yaml"]
+    names = [one["metadata"]["name"] for one in yaml.safe_load_all(text) if one]
+    assert names == ["prod", "test"]
+
+
+def test_changed_documents_restart_the_operator() -> None:
+    def checksum(*arguments: str) -> str:
+        pod = only(with_values("namespaced-only", *arguments), "Deployment")["spec"]["template"]
+        return str(pod["metadata"]["annotations"]["checksum/quotaclusters"])
+
+    assert checksum() == checksum("--set", "metrics.port=9999")
+    assert checksum() != checksum("--set", "quotaClusters.fromFile.documents[0].spec.suspend=true")
+
+
+def test_definitions_are_kept_unless_it_is_said() -> None:
+    def policies(name: str) -> list[Any]:
+        made = of_kind(with_values(name), "CustomResourceDefinition")
+        return [one["metadata"].get("annotations", {}) for one in made]
+
+    assert policies("defaults") == [{"helm.sh/resource-policy": "keep"}] * 2
+    assert policies("crds-not-kept") == [{"argocd.argoproj.io/sync-wave": "-1"}] * 2
+    assert policies("crds-installed-otherwise") == []
+
+
+def test_the_rules_and_the_dashboard_are_those_of_the_files() -> None:
+    rules = only(with_values("prometheusrule"), "PrometheusRule")
+    file = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text(encoding="utf-8"))
+    assert rules["spec"]["groups"] == file["groups"]
+    assert rules["metadata"]["labels"]["release"] == "prometheus"
+    board = only(with_values("dashboard"), "ConfigMap")
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    shown = json.loads((CHART / "files" / "dashboard.json").read_text(encoding="utf-8"))
+    assert json.loads(board["data"]["kafka-quotas.json"]) == shown
+
+
+def test_monitoring_is_rendered_as_the_mode_says() -> None:
+    kinds = {"PodMonitor", "PrometheusRule"}
+    known = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in sorted(kinds)]
+    assert kinds & {one["kind"] for one in with_values("monitoring-if-known")} == set()
+    assert kinds <= {one["kind"] for one in with_values("monitoring-if-known", *known)}
+    answer = template(
+        "--values", str(VALUES["podmonitor"]), "--set", "metrics.renderMode=failIfMissing"
+    )
+    assert "install the Prometheus operator" in answer.stderr
+
+
+def test_the_webhook_lets_everything_pass_when_nobody_answers() -> None:
+    for name in ("webhook-cert-manager", "webhook-issuer", "webhook-given-certificate"):
+        (hook,) = only(with_values(name), "ValidatingWebhookConfiguration")["webhooks"]
+        assert (hook["failurePolicy"], hook["sideEffects"]) == ("Ignore", "None")
+        assert hook["timeoutSeconds"] <= 5
+
+
+def test_a_webhook_is_asked_in_the_watched_namespaces_only() -> None:
+    (hook,) = only(with_values("webhook-issuer"), "ValidatingWebhookConfiguration")["webhooks"]
+    assert hook["namespaceSelector"]["matchExpressions"] == [
+        {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["kqr-one"]}
+    ]
+    (hook,) = only(with_values("webhook-cert-manager"), "ValidatingWebhookConfiguration")[
+        "webhooks"
+    ]
+    assert "namespaceSelector" not in hook
+
+
+def test_a_certificate_comes_from_cert_manager_or_from_a_secret_and_is_never_made_up() -> None:
+    own = with_values("webhook-cert-manager")
+    assert only(own, "Issuer")["spec"] == {"selfSigned": {}}
+    certificate = only(own, "Certificate")
+    assert certificate["spec"]["dnsNames"][0] == f"{FULLNAME}-webhook.{NAMESPACE}.svc"
+    (volume,) = [
+        one
+        for one in only(own, "Deployment")["spec"]["template"]["spec"]["volumes"]
+        if "secret" in one
+    ]
+    assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
+    configuration = only(own, "ValidatingWebhookConfiguration")["metadata"]
+    assert configuration["annotations"] == {
+        "cert-manager.io/inject-ca-from": f"{NAMESPACE}/{certificate['metadata']['name']}"
+    }
+    house = with_values("webhook-issuer")
+    assert of_kind(house, "Issuer") == []
+    assert only(house, "Certificate")["spec"]["issuerRef"]["name"] == "house"
+    given = with_values("webhook-given-certificate")
+    assert of_kind(given, "Certificate") + of_kind(given, "Secret") == []
+    assert rendered("--values", str(VALUES["webhook-cert-manager"])) == own
+
+
+def test_everything_that_releases_is_a_hook_and_leaves_with_it() -> None:
+    hooks = [one for one in with_values("defaults") if is_hook(one) and one["kind"] != "Pod"]
+    assert {one["kind"] for one in hooks} == {
+        "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Job",
+    }  # fmt: skip
+    for one in hooks:
+        annotations = one["metadata"]["annotations"]
+        assert annotations["helm.sh/hook"] == "pre-delete"
+        assert annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
+    (job,) = pod_specs([only(hooks, "Job")])
+    assert job["containers"][0]["args"] == [
+        "operator", "release", f"--operator-namespace={NAMESPACE}", "--all", f"--stop-deployment={FULLNAME}",
+    ]  # fmt: skip
+    (narrow,) = pod_specs([only(with_values("watch-two-namespaces"), "Job")])
+    assert narrow["containers"][0]["args"][3:5] == ["--namespace=kqr-one", "--namespace=kqr-two"]
+    assert of_kind(with_values("no-release-hook"), "Job") == []
+
+
+def test_the_test_asks_as_the_operator_and_about_the_same() -> None:
+    objects = with_values("namespaced-only")
+    check = only(objects, "Pod")
+    assert check["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    assert check["spec"]["serviceAccountName"] == only(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]  # fmt: skip
+    assert check["spec"]["containers"][0]["args"] == [
+        "operator", "check", f"--operator-namespace={NAMESPACE}", "--namespace=kqr-one",
+        "--quota-clusters=/etc/kquota/quotaclusters/quotaclusters.yaml",
+    ]  # fmt: skip
+
+
+def test_what_is_extra_stands_as_it_was_written() -> None:
+    objects = with_values("extras")
+    maps = {one["metadata"]["name"]: one["data"] for one in of_kind(objects, "ConfigMap")}
+    assert maps["as-it-is"] == {"alert": "{{ $labels.pod }} is not a template here"}
+    assert maps[f"{FULLNAME}-as-a-template"] == {"namespace": NAMESPACE}
+    variables = {one["name"]: one for one in container(objects)["env"]}
+    assert variables["KRB5_CONFIG"]["value"] == "/etc/krb5/krb5.conf"
+
+
+def test_numbers_of_guard_rails_are_written_out() -> None:
+    rails = next(
+        one for one in of_kind(with_values("guard-rails"), "ValidatingAdmissionPolicy") if "-guard-rails." in one["metadata"]["name"]
+    )  # fmt: skip
+    told = [one["message"] for one in rails["spec"]["validations"]]
+    assert "spec.limits.consumerByteRate must be at most 100000000" in told
+    assert "spec.limits.requestPercentage must be at most 400.5" in told
+
+
+def test_policies_speak_of_the_watched_namespaces_only() -> None:
+    bindings = of_kind(with_values("guard-rails-warn"), "ValidatingAdmissionPolicyBinding")
+    assert {one["metadata"]["name"].rpartition(".")[0].removeprefix(f"{FULLNAME}-"): one["spec"]["validationActions"] for one in bindings} == {
+        "finalizer": ["Deny"], "spec": ["Deny"], "guard-rails": ["Warn"],
+    }  # fmt: skip
+    for one in bindings:
+        (expression,) = one["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert expression["values"] == ["kqr-one", "kqr-two"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--set", "replicas=2,leaderElection.enabled=false"), "needs leaderElection.enabled"),
+        (("--set", "webhook.enabled=true"), "needs a certificate"),
+        (("--set", "webhook.enabled=true,webhook.certificate.existingSecret=x"), "needs webhook.certificate.caBundle"),
+        (("--set", "webhook.enabled=true,webhook.certificate.existingSecret=x,webhook.certificate.certManager.enabled=true"), "not both"),
+        (("--set", "quotaClusters.fromFile.enabled=true"), "needs documents or existingConfigMap"),
+        (("--values", str(VALUES["namespaced-only"]), "--set", "quotaClusters.fromFile.existingConfigMap=x"), "not both"),
+        (("--set", "podDisruptionBudget.enabled=true,podDisruptionBudget.maxUnavailable=null"), "needs minAvailable or maxUnavailable"),
+        (("--set", "replica=2"), "replica"),
+        (("--set", "operator.deletionTimeout=soon"), "deletionTimeout"),
+        (("--kube-version", "1.31.9"), "kubeVersion"),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else None,
+)  # fmt: skip
+def test_what_cannot_work_is_refused_in_words(arguments: tuple[str, ...], why: str) -> None:
+    answer = template(*arguments)
+    assert answer.returncode != 0
+    assert why in answer.stderr
