@@ -16,6 +16,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.guards import Violation
 from reconciler.quota.impact import Impact
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
+from reconciler.quota.owned import Pair
 from reconciler.quota.policy import DriftMode, Policy
 from reconciler.quota.state import State
 from reconciler.quota.vigil import Sighting
@@ -232,6 +233,7 @@ class Pass:
         waiting: Drift that would be corrected but not yet, or no longer: seen too rarely, corrected too often.
         sightings: Drifted pairs with their past; kept up by whoever runs the loop.
         live: What the cluster had at the last look of this pass; ``None`` where it was not asked.
+        drift_since: When drift was first seen, per pair, as the records had it before this pass.
         error: Why the pass broke off.
         started_at: Seconds since the epoch.
         ended_at: Seconds since the epoch.
@@ -244,6 +246,7 @@ class Pass:
     waiting: tuple[Change, ...] = field(default=(), repr=False)
     sightings: tuple[Sighting, ...] = field(default=(), repr=False)
     live: State | None = field(default=None, repr=False)
+    drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float], repr=False)
     error: KquotaError | None = None
     started_at: float = 0.0
     ended_at: float = 0.0

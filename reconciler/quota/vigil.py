@@ -1,9 +1,23 @@
 """Drift over time, as a loop sees it: how often in a row, for how long, how often corrected, and whether somebody fights us."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
-from reconciler.quota.entity import Entity
-from reconciler.quota.keys import Key
+from reconciler.errors import QuotaValueError
+from reconciler.quota.change import Change, Finding, Plan
+from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.owned import Pair
+from reconciler.quota.state import NO_LIMITS, Limits
+
+CONFIRM_AFTER: Final = 2
+"""Looks in a row: one alone may be a broker that lags behind our own write."""
+
+WINDOW_SECONDS: Final = 3600.0
+MAX_CORRECTIONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +35,8 @@ class Sighting:
         corrections: How often the pair was corrected within the window.
         fought: Whether somebody undid our corrections so often that we stopped correcting.
         document: Whose the pair is; "" for an override.
+        corrected_at: When each of these corrections was made, in seconds since the epoch, oldest first.
+        overwritten: The foreign value that each of them replaced, in the same order.
     """
 
     entity: Entity
@@ -33,3 +49,147 @@ class Sighting:
     corrections: int = 0
     fought: bool = False
     document: str = ""
+    corrected_at: tuple[float, ...] = ()
+    overwritten: tuple[float | None, ...] = ()
+
+
+_Correction: TypeAlias = tuple[float, float | None]
+"""When, and what had been there instead."""
+
+_Asked: TypeAlias = tuple[str, Limits, float | None]
+"""What the pair is to be and by whose word: with another one, everything begins anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    """What is remembered of one pair; ``looks`` is 0 while it does not drift."""
+
+    asked: _Asked
+    looks: int = 0
+    since: float = 0.0
+    live: float | None = None
+    fought: bool = False
+    corrections: tuple[_Correction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vigil:
+    """What a loop remembers of drift from one look to the next. Immutable: each look makes a new one.
+
+    Only drift is remembered: what a document asks for anew is none, nor is what an ignore rule covers or what is
+    frozen. Whether a value differs, and from what, is the planner's word; overrides are in it already.
+
+    Attributes:
+        confirm_after: So many looks in a row make drift confirmed; only confirmed drift is corrected.
+        window: Seconds over which corrections of a pair are counted.
+        max_corrections: So many corrections of one pair are made within the window.
+
+    Raises:
+        QuotaValueError: A number is NaN or below what it can mean.
+    """
+
+    confirm_after: int = CONFIRM_AFTER
+    window: float = WINDOW_SECONDS
+    max_corrections: int = MAX_CORRECTIONS
+    _pairs: Mapping[Pair, _Memory] = field(default_factory=dict[Pair, _Memory], repr=False)
+
+    def __post_init__(self) -> None:
+        if self.confirm_after < 1 or self.max_corrections < 0 or not 0 < self.window < math.inf:
+            raise QuotaValueError(
+                "a vigil needs at least one look, a window of some seconds and no negative count of corrections,"
+                f" not {self.confirm_after}, {self.window} and {self.max_corrections}"
+            )
+
+    def after(
+        self,
+        plan: Plan,
+        *,
+        corrected: Collection[Pair] = (),
+        now: float,
+        first_seen: Mapping[Pair, float] = MappingProxyType({}),
+    ) -> "Vigil":
+        """What is remembered after one more look.
+
+        Args:
+            plan: What the look found, with what was corrected still among the changes.
+            corrected: The pairs whose correction was sent, whatever was answered.
+            now: When, in seconds since the epoch.
+            first_seen: When drift was first seen, from the records: they outlive the process.
+        """
+        pairs: dict[Pair, _Memory] = {}
+        for one in plan.drift:
+            pair = one.entity, one.key
+            pairs[pair] = self._looked(one, now, first_seen.get(pair), corrected=pair in corrected)
+        for pair, memory in self._pairs.items():
+            if pair not in pairs and (made := self._recent(memory, now)):
+                pairs[pair] = _Memory(asked=memory.asked, corrections=made)
+        return replace(self, _pairs=pairs)
+
+    def corrects(self, change: Change, now: float) -> bool:
+        """Whether this drift may be corrected by the pass that found it."""
+        before = self._before(change)
+        return before.looks + 1 >= self.confirm_after and not self._is_spent(before, now)
+
+    @property
+    def sightings(self) -> tuple[Sighting, ...]:
+        """The pairs that drifted at the last look, by entity and column."""
+        drifting = [pair for pair, memory in self._pairs.items() if memory.looks]
+        drifting.sort(key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
+        return tuple(self._sighting(pair, self._pairs[pair]) for pair in drifting)
+
+    def _looked(
+        self, one: Finding | Change, now: float, recorded: float | None, *, corrected: bool
+    ) -> _Memory:
+        before = self._before(one)
+        made = self._recent(before, now)
+        live = _live(one)
+        return replace(
+            before,
+            looks=before.looks + 1,
+            since=before.since if before.looks else now if recorded is None else recorded,
+            live=live,
+            fought=not corrected and bool(made) and self._is_spent(before, now),
+            corrections=(*made, (now, live)) if corrected else made,
+        )
+
+    def _before(self, one: Finding | Change) -> _Memory:
+        """What earlier looks saw of this very drift; nothing if the pair is to be something else by now."""
+        asked = _asked(one)
+        memory = self._pairs.get((one.entity, one.key))
+        return memory if memory is not None and memory.asked == asked else _Memory(asked=asked)
+
+    def _recent(self, memory: _Memory, now: float) -> tuple[_Correction, ...]:
+        return tuple(made for made in memory.corrections if made[0] > now - self.window)
+
+    def _is_spent(self, memory: _Memory, now: float) -> bool:
+        return len(self._recent(memory, now)) >= self.max_corrections
+
+    def _sighting(self, pair: Pair, memory: _Memory) -> Sighting:
+        document, _, expected = memory.asked
+        return Sighting(
+            entity=pair[0],
+            key=pair[1],
+            expected=expected,
+            live=memory.live,
+            since=memory.since,
+            looks=memory.looks,
+            confirmed=memory.looks >= self.confirm_after,
+            corrections=len(memory.corrections),
+            fought=memory.fought,
+            document=document,
+            corrected_at=tuple(at for at, _ in memory.corrections),
+            overwritten=tuple(value for _, value in memory.corrections),
+        )
+
+
+def _asked(one: Finding | Change) -> _Asked:
+    limits = NO_LIMITS if one.claim is None else one.claim.limits
+    document = one.claim.document if one.claim is not None else ""
+    if isinstance(one, Change):
+        return document, limits, one.after
+    # A crash right after a write leaves an intent and no record; what is declared is what was applied then.
+    return document, limits, one.desired if one.applied is None else one.applied
+
+
+def _live(one: Finding | Change) -> float | None:
+    return one.before if isinstance(one, Change) else one.live

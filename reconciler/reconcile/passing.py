@@ -4,7 +4,7 @@ A command refuses a whole plan; a loop withholds what a guard speaks against and
 a withheld change is held, as if the broker had refused it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from reconciler.errors import Interrupted, KquotaError
@@ -25,6 +25,10 @@ def _always(_: Change) -> bool:
     return True
 
 
+async def _nothing(_: Plan) -> None:
+    """Nobody wants to know."""
+
+
 async def run_pass(
     ports: Ports,
     orders: Orders,
@@ -32,6 +36,7 @@ async def run_pass(
     *,
     cluster: str,
     corrects: Callable[[Change], bool] = _always,
+    before_sending: Callable[[Plan], Awaitable[None]] = _nothing,
     fenced: bool = False,
 ) -> Pass:
     """Observe, plan, withhold, send, verify, record: whatever happens is in the answer.
@@ -42,6 +47,7 @@ async def run_pass(
         desired: All documents, without conflicts.
         cluster: Name of the QuotaCluster.
         corrects: Whether this drift may be corrected now; asked of changes whose cause is drift only.
+        before_sending: Told what is left of the plan right before any of it is sent; a ``KquotaError`` ends the pass.
         fenced: Whether writes of an earlier leader may still land: drift that nobody knew of before is then neither
             believed nor recorded, and the next pass looks again.
 
@@ -58,9 +64,17 @@ async def run_pass(
         prepared = await prepare(ports, orders, desired)
         if fenced:
             prepared = _without_new_drift(prepared)
-        plan, waiting = _without_corrections(prepared, corrects)
-        plan, withheld = withhold(plan, orders.guards, prepared.seen.live)
-        outcome = await _carried_out(ports, orders, _narrowed(prepared, plan), withheld)
+        waiting = tuple(
+            one for one in prepared.plan.changes if one.cause is Cause.DRIFT and not corrects(one)
+        )
+        plan, withheld = withhold(
+            _without(prepared.plan, waiting), orders.guards, prepared.seen.live
+        )
+        left = (*waiting, *(one.change for one in withheld if one.change.cause is Cause.DRIFT))
+        plan = replace(plan, findings=(*plan.findings, *_reported(prepared, left)))
+        outcome = await _carried_out(
+            ports, orders, _narrowed(prepared, plan), withheld, before_sending
+        )
     except Interrupted as stop:
         failure = stop
         outcome = stop.outcome if isinstance(stop.outcome, Outcome) else None
@@ -72,6 +86,7 @@ async def run_pass(
         outcome=outcome,
         withheld=withheld,
         waiting=waiting,
+        drift_since={} if prepared is None else prepared.seen.owned.drift_since,
         live=None if prepared is None else _last_seen(prepared.seen.live, outcome),
         error=failure,
         started_at=started,
@@ -131,17 +146,15 @@ def _without_new_drift(prepared: Prepared) -> Prepared:
     return replace(prepared, preview=replace(prepared.preview, plan=believable))
 
 
-def _without_corrections(
-    prepared: Prepared, corrects: Callable[[Change], bool]
-) -> tuple[Plan, tuple[Change, ...]]:
-    """The plan with corrections that must wait among the findings, as under ``Warn``; and those corrections."""
-    plan, seen = prepared.plan, prepared.seen
-    kept: list[Change] = []
-    waiting: list[Change] = []
-    for one in plan.changes:
-        waits = one.cause is Cause.DRIFT and not corrects(one)
-        (waiting if waits else kept).append(one)
-    reported = tuple(
+def _without(plan: Plan, left: Iterable[Change]) -> Plan:
+    out = frozenset(left)
+    return replace(plan, changes=tuple(one for one in plan.changes if one not in out))
+
+
+def _reported(prepared: Prepared, left: Iterable[Change]) -> Iterable[Finding]:
+    """Drift that is not corrected now, as under ``Warn``: or the records would take it for over."""
+    seen = prepared.seen
+    return (
         Finding(
             entity=one.entity,
             key=one.key,
@@ -153,10 +166,10 @@ def _without_corrections(
             claim=one.claim,
             owner=one.owner,
             since=seen.owned.drift_since.get((one.entity, one.key), seen.at),
+            note=one.note,
         )
-        for one in waiting
+        for one in left
     )
-    return replace(plan, changes=tuple(kept), findings=(*plan.findings, *reported)), tuple(waiting)
 
 
 def _narrowed(prepared: Prepared, plan: Plan) -> Prepared:
@@ -165,9 +178,14 @@ def _narrowed(prepared: Prepared, plan: Plan) -> Prepared:
 
 
 async def _carried_out(
-    ports: Ports, orders: Orders, prepared: Prepared, withheld: Iterable[Withheld]
+    ports: Ports,
+    orders: Orders,
+    prepared: Prepared,
+    withheld: Iterable[Withheld],
+    before_sending: Callable[[Plan], Awaitable[None]],
 ) -> Outcome | None:
     if prepared.plan.changes:
+        await before_sending(prepared.plan)
         return await apply(ports, orders, prepared, withheld=[one.change for one in withheld])
     noted = bookkeeping(prepared, orders)
     if noted:

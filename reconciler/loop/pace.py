@@ -1,0 +1,65 @@
+"""How often a loop looks, how long it lingers, and how it waits after failures. Numbers only."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler.errors import ConfigError
+
+Random: TypeAlias = Callable[[], float]
+"""A number from 0 up to, not including, 1; such as ``random.random``."""
+
+_MOST_DOUBLINGS: Final = 64
+"""More doublings than any wait can use; keeps the power from growing without end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """The rhythm of one loop; all times in seconds.
+
+    Attributes:
+        interval: Between two resyncs, which look at everything whatever was said meanwhile.
+        jitter: Share of a wait by which it varies either way, so that many loops do not march in step.
+        gap: Least rest between the end of one pass and the start of the next.
+        linger: How long a batch waits for more keys after its first.
+        batch: With so many keys a batch lingers no longer.
+        first_retry: Wait after the first failure in a row; each further one waits twice as long.
+        last_retry: Longest wait after a failure, before jitter.
+
+    Raises:
+        ConfigError: A number is NaN or outside of what it can mean.
+    """
+
+    interval: float = 120.0
+    jitter: float = 0.1
+    gap: float = 1.0
+    linger: float = 0.1
+    batch: int = 100
+    first_retry: float = 1.0
+    last_retry: float = 300.0
+
+    def __post_init__(self) -> None:
+        for name, fits, words in (
+            ("interval", 0 < self.interval < math.inf, "a positive number of seconds"),
+            ("jitter", 0 <= self.jitter < 1, "a share from 0 up to 1"),
+            ("gap", 0 <= self.gap < math.inf, "seconds, 0 or more"),
+            ("linger", 0 <= self.linger < math.inf, "seconds, 0 or more"),
+            ("batch", self.batch >= 1, "at least 1"),
+            ("first_retry", 0 < self.first_retry < math.inf, "a positive number of seconds"),
+            ("last_retry", self.first_retry <= self.last_retry < math.inf, "at least first_retry"),
+        ):
+            if not fits:
+                raise ConfigError(f"{name} must be {words}, not {getattr(self, name)}", key=name)
+
+    def resync_after(self, random: Random) -> float:
+        """Seconds from one resync to the next."""
+        return self._varied(self.interval, random)
+
+    def retry_after(self, failures: int, random: Random) -> float:
+        """Seconds to wait after so many failures in a row, at least one."""
+        doublings = min(failures - 1, _MOST_DOUBLINGS)
+        return self._varied(min(self.first_retry * 2.0**doublings, self.last_retry), random)
+
+    def _varied(self, seconds: float, random: Random) -> float:
+        return seconds * (1 + self.jitter * (2 * random() - 1))

@@ -1,0 +1,55 @@
+"""Waiting for something to happen or for time to pass, whichever is first: the one place where loops wait."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from reconciler.ports import Clock
+
+T = TypeVar("T")
+
+
+async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -> bool:
+    """Wait until an event is set or time has passed.
+
+    Args:
+        clock: Whose time passes.
+        seconds: How long to wait; ``None`` = without end, 0 or less = not at all.
+        event: What may happen first.
+
+    Returns:
+        Whether the event is set.
+    """
+    if event.is_set() or (seconds is not None and seconds <= 0):
+        return event.is_set()
+    waits: list[asyncio.Task[Any]] = [asyncio.ensure_future(event.wait())]
+    if seconds is not None:
+        waits.append(asyncio.ensure_future(clock.sleep(seconds)))
+    try:
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for one in done:
+            one.result()
+    finally:
+        await _ended(waits)
+    return event.is_set()
+
+
+async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of some work, or ``None`` if ``stop`` was set first; the work is then cancelled.
+
+    The work must not return ``None`` itself, nor lose anything when it is cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        _ = await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        await _ended([task, stopping])
+
+
+async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
+    """Cancel what is still waiting, and leave no task behind."""
+    for one in tasks:
+        _ = one.cancel()
+    _ = await asyncio.gather(*tasks, return_exceptions=True)

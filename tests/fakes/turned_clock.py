@@ -1,0 +1,53 @@
+"""A clock that stands still until a test turns it: sleepers wake at their time, one after the other."""
+
+import asyncio
+import heapq
+
+
+async def settle() -> None:
+    """Let every task run until it waits for something."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+class TurnedClock:
+    """Implements ports.Clock. Unlike ``FakeClock``, sleeping does not turn it."""
+
+    def __init__(self, start: float = 1_700_000_000.0) -> None:
+        self._epoch = start
+        self._passed = 0.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def now(self) -> float:
+        return self._epoch + self._passed
+
+    def monotonic(self) -> float:
+        return 1000.0 + self._passed
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count += 1
+        heapq.heappush(self._sleepers, (self._passed + seconds, self._count, woken))
+        await woken
+
+    @property
+    def sleepers(self) -> int:
+        """How many wait for their time."""
+        return sum(not woken.done() for _, _, woken in self._sleepers)
+
+    async def turn(self, seconds: float) -> None:
+        """Let time pass; between two wakings everybody gets to run."""
+        await settle()
+        end = self._passed + seconds
+        while self._sleepers and self._sleepers[0][0] <= end:
+            at, _, woken = heapq.heappop(self._sleepers)
+            if not woken.done():
+                self._passed = max(at, self._passed)
+                woken.set_result(None)
+                await settle()
+        self._passed = end
+        await settle()
