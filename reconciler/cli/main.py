@@ -22,10 +22,12 @@ _SUMMARIES: Final = {
     "snapshot": "Everything a cluster has, without loss, in one file.",
     "export": "Live quotas as manifests.",
     "import": "Quotas of another tool as manifests.",
+    "report": "One HTML page: live quotas, plan, drift, history.",
     "validate": "Check manifests without a cluster.",
     "rollback": "Write back the values from before an apply.",
     "override": "Another limit for some hours, on top of what is declared.",
     "doctor": "Whether everything works, and what to do where it does not.",
+    "post": "A plan as a comment on a pull request, drift as an issue.",
     "sandbox": "A Kafka broker for trying out, in memory.",
     "completion": "Completion for bash, zsh and fish.",
 }

@@ -30,7 +30,8 @@ Example:
   kquota plan
   kquota plan --cluster prod --out plan.json --detailed-exitcode
   kquota plan --since origin/main --config-from origin/main --format markdown
-  kquota plan --offline --snapshot prod.json"""
+  kquota plan --offline --snapshot prod.json
+  kquota plan --format html > plan.html"""
 
 
 @click.command(help=HELP)
@@ -43,7 +44,7 @@ Example:
 @where_options(revisions=True)
 @source_options
 @limit_options
-@format_option("text", "json", "markdown", "sarif")
+@format_option("text", "json", "markdown", "sarif", "html")
 @click.pass_obj
 def plan(
     console: Console,
@@ -62,7 +63,7 @@ def plan(
     """Prepare each cluster's plan, then print and save."""
     from reconciler.cli.every import for_each
     from reconciler.cli.planning import task_for
-    from reconciler.cli.showing import show_config_changes, show_plans
+    from reconciler.cli.showing import show_config_changes, show_page, show_plans
     from reconciler.cli.where import offline_targets, targets
 
     if snapshot is not None and not offline:
@@ -71,10 +72,12 @@ def plan(
     if out is not None and len(chosen) > 1:
         raise UsageError("--out holds one plan; choose one cluster with --cluster")
     made: list[tuple[Target, Preview]] = []
+    looked: list[Prepared] = []
 
     def work(target: "Target") -> Exit:
         task = task_for(console, target, paths, limits, sources)
         prepared = _offline(console, task, snapshot) if offline else _asked(console, task)
+        looked.append(prepared)
         made.append((target, prepared.preview))
         return code_of(prepared.preview, detailed=detailed_exitcode)
 
@@ -82,7 +85,10 @@ def plan(
     told = show_config_changes(console, where)
     # On a terminal the lines above are enough; a comment or a saved plan is all that its readers get.
     full = [(one, replace(shown, warnings=(*shown.warnings, *told))) for one, shown in made]
-    show_plans(console, made if output == "text" else full, output, verbose=verbose)
+    if output == "html":
+        show_page(console, full, looked)
+    else:
+        show_plans(console, made if output == "text" else full, output, verbose=verbose)
     if out is not None and made:
         from reconciler.cli.files import write_text
         from reconciler.render.documents import dump

@@ -10,6 +10,7 @@ from reconciler.cli.where import Target, read_project
 
 if TYPE_CHECKING:
     from reconciler.quota.report import Outcome, Preview
+    from reconciler.reconcile import Prepared
     from reconciler.render.documents import Json
     from reconciler.render.table import Style
 
@@ -45,6 +46,20 @@ def show_plans(
         console.fact("\n".join(plan_markdown(preview) for _, preview in made))
     else:
         _plans_as_text(console, made, verbose=verbose)
+
+
+def show_page(
+    console: Console, made: "Sequence[tuple[Target, Preview]]", looked: "Sequence[Prepared]"
+) -> None:
+    """Every plan of a run as one HTML page; live quotas and records are those that the plans were made from."""
+    from reconciler.cli.pages import page_of
+    from reconciler.render.html_facts import Look
+
+    looks = [
+        Look(name=target.shown, preview=preview, live=one.seen.live, owned=one.seen.owned)
+        for (target, preview), one in zip(made, looked, strict=True)
+    ]
+    console.fact(page_of(looks, page="plan"))
 
 
 def _plan_documents(made: "Sequence[tuple[Target, Preview]]") -> "dict[str, Json]":

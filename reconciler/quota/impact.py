@@ -167,14 +167,15 @@ def _effect(change: Change, live: State, after: State) -> Effect:
     reach = reach_of(change, live, after)
     return Effect(
         change=change,
-        direction=_direction(reach.before, reach.after),
+        direction=direction_of(reach.before, reach.after),
         before=reach.before,
         after=reach.after,
         factor=reach.factor,
     )
 
 
-def _direction(before: float | None, after: float | None) -> Direction:
+def direction_of(before: float | None, after: float | None) -> Direction:
+    """Which way a limit goes; ``None`` = unlimited."""
     if before == after:
         return Direction.UNCHANGED
     if before is None or after is None:

@@ -1,0 +1,178 @@
+"""``kquota report``: one self-contained HTML page of a cluster's quotas, and of what the documents would change."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import FILE, Where, where_options
+from reconciler.cli.planning import Sources, source_options
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.planning import Task
+    from reconciler.cli.where import Target
+    from reconciler.reconcile import Prepared
+    from reconciler.render.html_facts import Look
+    from reconciler.render.html_history import History
+
+HELP: Final = """One HTML page for people: live quotas, effective limits of any client, plan, drift, history.
+
+The page needs no network and may be mailed or kept as a build's artifact. Where the project configures
+manifests (or PATH names some), it also shows what they would change. Nothing is written to the cluster.
+--history takes an audit log; .kquota/audit.jsonl is where apply keeps it.
+
+\b
+Example:
+  kquota report --cluster prod --out report.html
+  kquota report --cluster prod --history .kquota/audit.jsonl > report.html
+  kquota report --offline --snapshot prod.json --out report.html
+  kquota report --bootstrap-server localhost:9092 --out report.html"""
+
+
+@click.command(help=HELP)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
+@click.option("--offline", is_flag=True, help="Ask no cluster.")
+@click.option("--snapshot", type=FILE, metavar="FILE", help="With --offline: what stands for the cluster.")  # fmt: skip
+@click.option("--history", type=FILE, metavar="FILE", help="An audit log to show.")
+@where_options(revisions=True)
+@source_options
+@click.pass_obj
+def report(
+    console: Console,
+    *,
+    paths: Sequence[str],
+    out: Path | None,
+    offline: bool,
+    snapshot: Path | None,
+    history: Path | None,
+    where: Where,
+    sources: Sources,
+) -> Exit:
+    """Look at each cluster, then write one page."""
+    from reconciler.cli.every import for_each
+    from reconciler.cli.files import write_text
+    from reconciler.cli.pages import page_of
+    from reconciler.cli.where import offline_targets, targets
+
+    if offline != (snapshot is not None):
+        raise UsageError(
+            "--offline and --snapshot go together: without a cluster, a snapshot says what is live",
+            hint="kquota snapshot --taken-at --out prod.json makes one",
+        )
+    chosen = offline_targets(where, paths) if offline else targets(where)
+    if snapshot is not None and len(chosen) > 1:
+        raise UsageError("a snapshot is of one cluster; choose it with --cluster")
+    looks: list[Look] = []
+    asked = _Asked(paths=tuple(paths), sources=sources, snapshot=snapshot, history=history)
+
+    def work(target: "Target") -> Exit:
+        looks.append(_look(console, target, asked))
+        return Exit.DONE
+
+    code = for_each(console, chosen, work)
+    if not looks:
+        return code
+    page = page_of(looks, page="report")
+    if out is None:
+        console.fact(page)
+    else:
+        write_text(out, page)
+        console.note(f"written to {out}")
+    return code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What was typed, besides the cluster."""
+
+    paths: tuple[str, ...]
+    sources: Sources
+    snapshot: Path | None
+    history: Path | None
+
+
+def _look(console: Console, target: "Target", asked: _Asked) -> "Look":
+    from reconciler.render.html_facts import Look
+
+    declared = bool(asked.paths or target.chosen.manifests)
+    if not declared and asked.sources.since is not None:
+        raise UsageError("--since needs manifests to compare with")
+    make = _planned if declared else _seen
+    prepared = make(console, target, asked)
+    cluster_id = prepared.plan.cluster_id
+    return Look(
+        name=target.shown,
+        preview=prepared.preview,
+        live=prepared.seen.live,
+        owned=prepared.seen.owned,
+        history=None if asked.history is None else _history(asked.history, cluster_id),
+        declared=declared,
+    )
+
+
+def _planned(console: Console, target: "Target", asked: _Asked) -> "Prepared":
+    """What ``plan`` would show."""
+    from reconciler.cli.orders import unlimited
+    from reconciler.cli.planning import task_for
+
+    task = task_for(console, target, asked.paths, unlimited("auto"), asked.sources)
+    return _made(console, task, asked.snapshot)
+
+
+def _seen(console: Console, target: "Target", asked: _Asked) -> "Prepared":
+    """What is live and what is ours, without documents: nobody asks for anything, so nothing is planned."""
+    from reconciler.cli.documents import Documents
+    from reconciler.cli.orders import orders_for, origin_of, unlimited
+    from reconciler.cli.planning import Task
+    from reconciler.cli.world import Records
+    from reconciler.quota.desired import Desired
+    from reconciler.quota.policy import DriftMode, Policy
+    from reconciler.reconcile import preview
+    from reconciler.reconcile.drift import as_applied
+
+    kept = not asked.sources.no_inventory
+    orders = orders_for(
+        target, unlimited("none"), complete=True, removals_known=kept, origin=origin_of(target)
+    )
+    rules = target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN, removals_known=kept)
+    orders = replace(orders, rules=rules)
+    nothing = Documents(
+        cluster=target.name, desired=Desired(), warnings=(), complete=True, count=0, files=0
+    )
+    records = Records(none=asked.sources.no_inventory)
+    task = Task(target=target, documents=nothing, orders=orders, records=records)
+    first = _made(console, task, asked.snapshot)
+    # Our own records as the documents: what differs from them is drift.
+    return preview(first.seen, as_applied(first.seen), orders, verdict=first.preview.verdict)
+
+
+def _made(console: Console, task: "Task", snapshot: Path | None) -> "Prepared":
+    from reconciler.cli.planning import prepared_for
+    from reconciler.cli.running import run
+    from reconciler.cli.world import world
+
+    if snapshot is not None:
+        from reconciler.cli.offline import plan_offline
+
+        return plan_offline(console, task, snapshot)
+
+    async def ask() -> "Prepared":
+        async with world(
+            console, task.target, task.records, command="report", writes=False
+        ) as outside:
+            return await prepared_for(task, outside)
+
+    return run(ask())
+
+
+def _history(path: Path, cluster_id: str) -> "History":
+    from reconciler.inventory.audit import read_entries
+    from reconciler.render.html_history import history_of
+
+    return history_of(read_entries(path), cluster_id=cluster_id, where=str(path))

@@ -1,0 +1,99 @@
+"""What an audit log tells of one cluster, read with care: somebody may have edited it, or another tool written it."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import Key
+from reconciler.render.documents import Reader
+
+KEPT: Final = 5_000
+"""So many of the newest entries stand in a page; a log of years would make it unusable."""
+
+_KEYS: Final = {str(key): key for key in Key}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """One change of long ago.
+
+    Attributes:
+        time: When, as the log has it (ISO 8601 with zone).
+        who: A person or a pipeline.
+        commit: Of the manifests, or "".
+        entity: Whose quota.
+        key: Which key.
+        before: Value before, ``None`` = not set.
+        after: Value asked for, ``None`` = removed.
+        cause: The row of the three-way table.
+        document: ``namespace/name``, or "".
+        outcome: ``APPLIED``, ``REJECTED``, ``HELD`` or ``UNKNOWN``.
+        words: What the broker said, or a note.
+    """
+
+    time: str
+    who: str
+    commit: str
+    entity: Entity
+    key: Key
+    before: float | None
+    after: float | None
+    cause: str
+    document: str
+    outcome: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What a log tells of a cluster.
+
+    Attributes:
+        entries: The newest :data:`KEPT`, newest first.
+        left_out: How many older ones there are.
+    """
+
+    entries: tuple[Past, ...] = ()
+    left_out: int = 0
+
+
+def history_of(entries: Iterable[Mapping[str, object]], *, cluster_id: str, where: str) -> History:
+    """The entries of one cluster.
+
+    Args:
+        entries: As ``inventory.audit.read_entries`` gives them, oldest first.
+        cluster_id: Whose are wanted; "" = everybody's, where nobody knows the cluster.
+        where: Name of the file, for errors.
+
+    Raises:
+        ConfigError: An entry has not the shape of one; the message has its number.
+    """
+    kept: deque[Past] = deque(maxlen=KEPT)
+    total = 0
+    for at, entry in enumerate(entries, start=1):
+        reader = Reader(dict(entry), step=f"entry {at}", where=where)
+        fields = reader.fields(
+            "time", "who", "commit", "clusterId", "entity", "key", "before", "after", "cause", "document", "outcome",
+            optional=tuple(entry),
+        )  # fmt: skip
+        if cluster_id and fields["clusterId"].text() != cluster_id:
+            continue
+        total += 1
+        kept.append(
+            Past(
+                time=fields["time"].text(),
+                who=fields["who"].text(),
+                commit=fields["commit"].text(),
+                entity=fields["entity"].entity(),
+                key=_KEYS[fields["key"].one_of(_KEYS)],
+                before=fields["before"].quota_value(),
+                after=fields["after"].quota_value(),
+                cause=fields["cause"].text(),
+                document=fields["document"].text(),
+                outcome=fields["outcome"].text(),
+                words=fields["words"].text() if "words" in fields else "",
+            )
+        )
+    return History(entries=tuple(reversed(kept)), left_out=total - len(kept))

@@ -1,0 +1,176 @@
+"""Pages for tests: one with something of every kind and hostile names, and one of as many entities as a test wants."""
+
+import random
+from dataclasses import replace
+
+from reconciler.cli.pages import page_files
+from reconciler.quota.advice import warnings
+from reconciler.quota.basis import basis_of
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.guards import Guards, check
+from reconciler.quota.impact import assess, known_from
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import DriftSeen, Owned, Owner, Recorded
+from reconciler.quota.plan import compare
+from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.report import Origin, Preview, Verdict
+from reconciler.quota.state import State, limits_of
+from reconciler.render.html_facts import Look
+from reconciler.render.html_history import History, Past
+from reconciler.render.html_page import page_html
+from tests.render.previews import (
+    ALICE,
+    DRIFTED,
+    EVIL,
+    GONE,
+    KEPT,
+    LITERAL,
+    NIGHT,
+    NOW,
+    RATE,
+    STRANGER,
+    sample,
+)
+
+HOSTILE = (
+    "</script><script>window.broken=1</script>",
+    "<!--<script>",
+    "<img src=x onerror=window.broken=2>",
+    "a\u2028b\u2029c",
+    "\u202etxt.exe",
+    "{{script}}",
+    '"><svg onload=window.broken=3>',
+    "&lt;b&gt;&amp;",
+    "\ud800lone",
+    "__proto__",
+    "constructor",
+)
+LIVE = State(
+    limits={
+        ALICE: limits_of({RATE: 5_000_000.0}),
+        GONE: limits_of({RATE: 5000.0}),
+        DRIFTED: limits_of({RATE: 77.0}),
+        KEPT: limits_of({RATE: 6000.0}),
+        STRANGER: limits_of({RATE: 7000.0}),
+        LITERAL: limits_of({RATE: 4096.0}),
+        NIGHT: limits_of({RATE: 9999.0}),
+    },
+    foreign_values={ALICE: (("made_up_rate", 3.0),)},
+    foreign_entities=(((("client-id-prefix", "<x>"),), (("producer_byte_rate", 1.0),)),),
+)
+PAST = Past(
+    time="2025-11-20T10:00:00Z",
+    who="<b>ci</b>",
+    commit="abcdef0123456789",
+    entity=EVIL,
+    key=RATE,
+    before=None,
+    after=2048.0,
+    cause="Create",
+    document="team/evil",
+    outcome="APPLIED",
+    words="",
+)
+
+
+def look(name: str = "prod") -> Look:
+    """Something of everything."""
+    return Look(name=name, preview=sample(), live=LIVE, history=History(entries=(PAST,)))
+
+
+def page(*looks: Look, kind: str = "plan") -> str:
+    """The page of these."""
+    return page_html(looks or (look(),), page_files(), page=kind, made_at=NOW, tool_version="1.0")
+
+
+def hostile_look() -> Look:
+    """Every hostile name as user, client id, document, path and sentence."""
+    live = State(
+        limits={
+            **{entity(user=name): limits_of({RATE: 5000.0}) for name in HOSTILE},
+            **{entity(client_id=name): limits_of({RATE: 6000.0}) for name in HOSTILE},
+        }
+    )
+    desired = merge(
+        Declaration(
+            document=f"team/{name}",
+            entity=entity(user=name, client_id=name),
+            limits=limits_of({RATE: 4000.0}),
+            path=f"quotas/{name}.yaml",
+            line=1,
+        )
+        for name in HOSTILE
+    )
+    return looked(desired, Owned(cluster_id=HOSTILE[0]), live, warnings=HOSTILE, name=HOSTILE[0])
+
+
+def looked(desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = "prod") -> Look:
+    """A plan from scratch, as the use case makes it."""
+    plan = compare(desired=desired, owned=owned, live=live, rules=Rules(), now=NOW)
+    preview = Preview(
+        plan=plan,
+        basis=basis_of(plan.changes, owned=owned, live=live),
+        violations=check(plan, Guards(), live),
+        verdict=Verdict(source="sandbox 4.x", why="our principal may not alter"),
+        impact=assess(plan, live, known=known_from(live)),
+        advice=advice(desired, live),
+        warnings=warnings,
+        policy=Policy.UPSERT,
+        drift_mode=Rules().drift,
+        created_at=NOW,
+        snapshot_at=NOW - 7200,
+        origin=Origin(who="ci", commit="0123456789abcdef", tool_version="1.0"),
+    )
+    return Look(name=name, preview=preview, live=live, owned=owned)
+
+
+advice = warnings
+
+
+def large_look(amount: int) -> Look:
+    """So many entities of ours, a tenth of them changed, some drifted, some of nobody."""
+    chance = random.Random(7)  # noqa: S311 - a sample, the same each time
+    live, desired, records = {}, [], []
+    for number in range(amount - 3):
+        user = f"user-{number:05d}"
+        client = chance.choice(("etl", "checkout", "web"))
+        subject = entity(user=user, client_id=client) if number % 3 == 0 else entity(user=user)
+        value = float(chance.randrange(16, 4000)) * 65536
+        document, owner = f"team-{number % 40}/{user}", Owner(document=f"team-{number % 40}/{user}")
+        live[subject] = limits_of({RATE: value, Key.CONSUMER_BYTE_RATE: 2 * value})
+        desired.append(
+            Declaration(
+                document=document,
+                entity=subject,
+                limits=limits_of(
+                    {
+                        RATE: value * (0.5 if number % 30 == 0 else 1.5)
+                        if number % 10 == 0
+                        else value,
+                        Key.CONSUMER_BYTE_RATE: 2 * value,
+                    }
+                ),
+                path=f"quotas/team-{number % 40}.yaml",
+                line=10 * number + 1,
+                lines=(10 * number + 6, 10 * number + 7, 0, 0, 0),
+            )
+        )
+        records.append(Recorded(entity=subject, key=RATE, value=value, owner=owner))
+        applied = 5000.0 if number % 400 == 1 else 2 * value
+        records.append(
+            Recorded(entity=subject, key=Key.CONSUMER_BYTE_RATE, value=applied, owner=owner)
+        )
+        if number % 400 == 1:
+            desired[-1] = replace(
+                desired[-1],
+                limits=limits_of({RATE: value, Key.CONSUMER_BYTE_RATE: applied}),
+            )
+            records.append(
+                DriftSeen(entity=subject, key=Key.CONSUMER_BYTE_RATE, at=NOW - 3600 - number)
+            )
+    live[entity(user=DEFAULT)] = limits_of({RATE: 1048576.0})
+    live[entity(client_id="checkout")] = limits_of({RATE: 2_000_000.0})
+    live[entity(ip="10.0.0.7")] = limits_of({Key.CONNECTION_CREATION_RATE: 20.0})
+    owned = Owned(cluster_id="lkc-1").with_changes(records)
+    return looked(merge(desired), owned, State(limits=live))

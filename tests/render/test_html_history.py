@@ -1,0 +1,61 @@
+"""An audit log as the history of a page: whose entries, which of them, and what is wrong with a log."""
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.render import html_history
+from reconciler.render.html_history import history_of
+
+
+def entry(**changes: object) -> dict[str, object]:
+    return {
+        "v": 1,
+        "time": "2025-11-21T12:00:00Z",
+        "who": "ci",
+        "commit": "abc",
+        "clusterId": "lkc-1",
+        "entity": [["user", "alice"]],
+        "key": "producer_byte_rate",
+        "before": None,
+        "after": 5,
+        "cause": "Create",
+        "document": "team/alice",
+        "outcome": "APPLIED",
+        "words": "",
+    } | changes
+
+
+def test_the_newest_come_first_and_other_clusters_are_left_out():
+    log = [entry(who="one"), entry(clusterId="other"), entry(who="two")]
+    found = history_of(log, cluster_id="lkc-1", where="audit.jsonl")
+    assert [one.who for one in found.entries] == ["two", "one"]
+    assert found.left_out == 0
+    assert len(history_of(log, cluster_id="", where="audit.jsonl").entries) == 3
+
+
+def test_of_a_long_log_the_newest_are_kept(monkeypatch):
+    monkeypatch.setattr(html_history, "KEPT", 2)
+    found = history_of([entry(who=str(at)) for at in range(5)], cluster_id="lkc-1", where="x")
+    assert [one.who for one in found.entries] == ["4", "3"]
+    assert found.left_out == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"entity": "alice"}, "entry 2.entity"),
+        ({"key": "made_up"}, "entry 2.key"),
+        ({"after": True}, "entry 2.after"),
+        ({"time": 5}, "entry 2.time"),
+    ],
+)
+def test_an_entry_that_is_none_is_named_by_number_and_field(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        history_of([entry(), entry(**changes)], cluster_id="lkc-1", where="audit.jsonl")
+
+
+def test_a_field_that_is_missing_is_named():
+    broken = entry()
+    del broken["outcome"]
+    with pytest.raises(ConfigError, match="outcome"):
+        history_of([broken], cluster_id="lkc-1", where="audit.jsonl")

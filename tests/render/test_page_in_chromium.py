@@ -1,0 +1,443 @@
+"""The page in a real browser: it renders, answers, sorts and filters, bears 10,000 entities, and asks nobody for anything."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.quota.desired import merge
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import COLUMN_OF, COLUMNS
+from reconciler.quota.owned import Owned
+from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.state import State, limits_of
+from reconciler.render.documents import value_json
+from reconciler.render.states import _bucket  # the words that the page uses, too
+from tests.quota import strategies
+from tests.render.pages import hostile_look, large_look, look, looked, page
+from tests.servers import axe
+from tests.servers.chromium import Browser, chromium
+
+pytestmark = pytest.mark.integration
+
+MANY = 10_000
+ROWS = "return document.querySelectorAll('#quotas tbody.rows tr').length"
+FIRST = "return document.querySelector('#quotas tbody.rows tr')?.innerText"
+STATUS = "return document.querySelector('#quotas .shown').textContent"
+ANSWER = "return document.querySelector('.answer').innerText"
+TYPE = """
+const [selector, text] = arguments;
+const input = document.querySelector(selector);
+input.value = text;
+input.dispatchEvent(new Event(input.tagName === 'SELECT' ? 'change' : 'input', {bubbles: true}));
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    made = {
+        "plan": page(look()),
+        "report": page(look(), kind="report"),
+        "two": page(look("one"), hostile_look()),
+        "hostile": page(hostile_look()),
+        "many": page(large_look(MANY), kind="report"),
+    }
+    for name, text in made.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in made}
+
+
+def opened(browser: Browser, path: Path) -> None:
+    browser.emulate()
+    browser.open(path)
+
+
+@pytest.mark.parametrize("name", ["plan", "report", "two", "hostile", "many"])
+def test_a_page_renders_without_an_error_and_asks_for_nothing_but_itself(browser, pages, name):
+    opened(browser, pages[name])
+    browser.run("for (const one of document.querySelectorAll('button.entity')) one.click();")
+    browser.run("for (const one of document.querySelectorAll('thead button')) one.click();")
+    said, asked = browser.logs()
+    assert said == []
+    assert asked == [pages[name].as_uri()]
+    assert browser.run("return performance.getEntriesByType('resource').length") == 0
+    assert browser.run("return performance.getEntriesByName('kquota-ready').length") == 1
+    assert browser.run("return document.querySelector('h1').textContent").endswith(
+        {"two": "one", "hostile": "</script><script>window.broken=1</script>"}.get(name, "prod")
+    )
+
+
+def test_no_name_becomes_markup_or_script(browser, pages):
+    opened(browser, pages["hostile"])
+    browser.run(TYPE, ".ask input", "<img src=x onerror=window.broken=4>")
+    assert browser.run("return window.broken ?? null") is None
+    assert browser.run("return document.querySelectorAll('img, svg, iframe, b').length") == 0
+    assert browser.run("return document.querySelectorAll('script').length") == 2
+    assert "<img src=x onerror=window.broken=4>" not in browser.run("return document.title")
+    assert browser.logs()[0] == []
+
+
+def test_the_first_line_says_whose_verdict_it_is_and_the_page_that_limits_hold_per_broker(
+    browser, pages
+):
+    opened(browser, pages["plan"])
+    assert "validated by the broker" in browser.run(
+        "return document.querySelector('.first').innerText"
+    )
+    assert browser.run("return document.body.innerText").count("Limits hold per broker") >= 3
+    opened(browser, pages["hostile"])
+    first = browser.run("return document.querySelector('.first').innerText")
+    assert "not by the broker" in first
+    assert "2 h old" in first
+
+
+def test_a_change_shows_both_values_its_effect_its_cause_and_its_place(browser, pages):
+    opened(browser, pages["plan"])
+    rows = browser.run(
+        "return [...document.querySelectorAll('#changes tbody.rows tr')].map((one) => one.innerText)"
+    )
+    (row,) = [one for one in rows if "Takeover" in one]
+    for word in (
+        "user=alice",
+        "producer_byte_rate",
+        "5 MB/s",
+        "10 MiB/s",
+        "10485760",
+        "loosened x2.1",
+        "quotas/10.yaml:8",
+        "team/alice",
+    ):
+        assert word in row
+
+
+def test_a_client_is_looked_up_with_its_levels_that_lost_now_and_after_the_plan(browser, pages):
+    opened(browser, pages["plan"])
+    browser.run(TYPE, ".ask label:nth-of-type(1) input", "alice")
+    browser.run(TYPE, ".ask label:nth-of-type(2) input", "shop")
+    answer = browser.run(ANSWER)
+    assert "After this plan" in answer
+    assert "5 MB/s" in answer
+    assert "20 MB/s" in answer
+    assert "level 1: user + client-id" in answer
+    assert "10 MiB/s (10485760)" in answer  # lost: the limit of the user
+    assert "nobody else" in answer
+    browser.run("document.querySelector('.ask button').click()")
+    browser.wait_for("return document.querySelector('.answer').innerText.includes('Type a user')")
+
+
+def test_an_entity_in_a_table_is_looked_up_by_pressing_it(browser, pages):
+    opened(browser, pages["plan"])
+    browser.run(
+        "[...document.querySelectorAll('#quotas button.entity')].find((one) => one.textContent === 'client-id=stranger').click()"
+    )
+    assert browser.run("return document.activeElement.value") == "stranger"
+    assert "client-id=stranger" in browser.run(ANSWER)
+
+
+def test_a_table_sorts_both_ways_and_says_so(browser, pages):
+    opened(browser, pages["plan"])
+    press = "document.querySelectorAll('#quotas thead button')[2].click(); return document.querySelectorAll('#quotas thead th')[2].ariaSort"
+    values = "return [...document.querySelectorAll('#quotas tbody.rows tr')].map((one) => one.cells[2].innerText.split('\\n')[0])"
+    assert browser.run(press) == "ascending"
+    up = browser.run(values)
+    assert up[:2] == ["77 B/s", "4 KiB/s"]
+    assert browser.run(press) == "descending"
+    assert browser.run(values) == up[::-1]
+    assert (
+        browser.run(
+            "return document.querySelectorAll('[aria-sort=ascending], [aria-sort=descending]').length"
+        )
+        == 1
+    )
+
+
+def test_ten_thousand_entities_stay_a_page_of_few_rows_and_quick_answers(browser, pages):
+    opened(browser, pages["many"])
+    assert browser.run(STATUS) == "10,000 entities"
+    assert browser.run("return document.querySelector('#quotas table').ariaRowCount") == "10001"
+    assert 10 < browser.run(ROWS) < 80
+    assert browser.run("return document.querySelectorAll('*').length") < 8_000
+    first = browser.run(FIRST)
+    browser.run(
+        "const one = document.querySelector('#quotas .window'); one.scrollTop = one.scrollHeight"
+    )
+    browser.wait_for(
+        "return [...document.querySelectorAll('#quotas tbody.rows tr')].at(-1).ariaRowIndex === '10001'"
+    )
+    assert browser.run(FIRST) != first
+    assert browser.run(ROWS) < 80
+    browser.run(TYPE, "#quotas input[type=search]", "user-0012 etl")
+    found = browser.run(STATUS)
+    assert found.endswith("of 10,000 entities")
+    assert 0 < int(found.split()[0]) < 10
+    assert browser.run("return document.querySelector('#quotas .window').scrollTop") == 0
+    browser.run(TYPE, "#quotas input[type=search]", "nobody has this name")
+    assert browser.run(STATUS) == "0 of 10,000 entities"
+    assert "Nothing fits" in browser.run(FIRST)
+    browser.run(TYPE, "#quotas input[type=search]", "")
+    browser.run("document.querySelectorAll('#quotas thead button')[2].click()")
+    assert 10 < browser.run(ROWS) < 80
+    browser.run(TYPE, ".ask input", "user-00120")
+    assert (
+        "level 2" in browser.run(ANSWER)
+        or "level 1" in browser.run(ANSWER)
+        or "level" in browser.run(ANSWER)
+    )
+    # Not a timed test: a hang of seconds in any single answer would be a fault of the way it is done.
+    slow = browser.run(
+        "return performance.getEntriesByType('measure').filter((one) => one.duration > 5000).map((one) => one.name)"
+    )
+    assert slow == []
+    assert {"kquota-ready", "kquota-table", "kquota-lookup"} == set(
+        browser.run(
+            "return [...new Set(performance.getEntriesByType('measure').map((one) => one.name))]"
+        )
+    )
+
+
+def test_a_choice_leaves_only_its_rows(browser, pages):
+    opened(browser, pages["many"])
+    options = browser.run(
+        "return [...document.querySelectorAll('#quotas select')].map((one) => [...one.options].map((two) => two.text))"
+    )
+    whose = next(one for one in options if "ours" in one)
+    browser.run(
+        TYPE,
+        f"#quotas label:nth-of-type({options.index(whose) + 2}) select",
+        str(whose.index("drifted")),
+    )
+    assert browser.run(STATUS) == "25 of 10,000 entities"
+    assert "drifted" in browser.run(FIRST)
+
+
+def test_several_clusters_are_chosen_one_at_a_time(browser, pages):
+    opened(browser, pages["two"])
+    assert browser.run("return document.querySelectorAll('main section').length") > 5
+    browser.run(TYPE, "#header select", "1")
+    assert "window.broken" in browser.run("return document.querySelector('h1').textContent")
+    assert browser.run("return document.activeElement.tagName") == "SELECT"
+    assert browser.run("return window.broken ?? null") is None
+
+
+def test_everything_is_reached_by_keys_alone(browser, pages):
+    opened(browser, pages["many"])
+    focus = "const one = document.activeElement; return one.className + '|' + one.tagName + '|' + (one.ariaLabel ?? one.textContent)"
+    tab, enter, down, end, escape = "\ue004", "\ue007", "\ue015", "\ue010", "\ue00c"
+    browser.keys(tab)
+    assert browser.run(focus) == "skip|A|Skip to the content"
+    browser.keys(enter)
+    assert browser.run("return document.activeElement.id") == "main"
+    seen = []
+    for _ in range(120):
+        browser.keys(tab)
+        seen.append(browser.run(focus))
+        if "Rows of Current quotas" in seen[-1]:
+            break
+    assert "Rows of Current quotas" in seen[-1], seen
+    assert any("INPUT" in one for one in seen)
+    while not browser.run(focus).startswith("entity|"):
+        browser.keys(tab)
+    start = browser.run(focus)
+    browser.keys(down)
+    assert browser.run(focus) != start
+    browser.keys(end)
+    assert browser.run("return document.activeElement.closest('tr').ariaRowIndex") == "10001"
+    assert browser.run(ROWS) < 80
+    browser.keys(enter)
+    assert browser.run("return document.activeElement.tagName") == "INPUT"
+    assert "level" in browser.run(ANSWER)
+    browser.keys(escape)
+    assert browser.logs()[0] == []
+
+
+def test_tab_passes_a_table_of_ten_thousand_rows_in_few_steps(browser, pages):
+    opened(browser, pages["many"])
+    browser.run("document.querySelector('#quotas .window').focus()")
+    steps = 0
+    while browser.run("return document.activeElement.closest('#quotas') !== null"):
+        browser.keys("\ue004")
+        steps += 1
+        assert steps < 15
+    assert steps > 3
+
+
+def test_what_has_the_focus_shows_it(browser, pages):
+    opened(browser, pages["plan"])
+    browser.keys("\ue004", "\ue004")
+    assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert (
+        browser.run("return parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 2
+    )
+
+
+GROUND = "return getComputedStyle(document.body).backgroundColor"
+
+
+def test_light_and_dark_follow_the_system_until_somebody_chooses(browser, pages):
+    opened(browser, pages["plan"])
+    browser.run("localStorage.clear()")
+    browser.emulate(scheme="light")
+    browser.open(pages["plan"])
+    light = browser.run(GROUND)
+    browser.emulate(scheme="dark")
+    dark = browser.run(GROUND)
+    assert light != dark
+    choose = "[...document.querySelectorAll('.choice button')].find((one) => one.textContent === arguments[0]).click()"
+    browser.run(choose, "Light")
+    assert browser.run(GROUND) == light
+    assert (
+        browser.run("return document.querySelector('.choice [aria-pressed=true]').textContent")
+        == "Light"
+    )
+    browser.emulate(scheme="light")
+    browser.run(choose, "Dark")
+    assert browser.run(GROUND) == dark
+    browser.run(choose, "System")
+    assert browser.run(GROUND) == light
+
+
+def test_nothing_moves_for_those_who_asked_for_that(browser, pages):
+    opened(browser, pages["plan"])
+    style = "return [getComputedStyle(document.documentElement).scrollBehavior, getComputedStyle(document.querySelector('.button')).transitionDuration]"
+    browser.emulate(motion="no-preference")
+    assert browser.run(style)[0] == "smooth"
+    browser.emulate(motion="reduce")
+    assert browser.run(style) == ["auto", "0s"]
+
+
+def test_paper_gets_open_tables_in_light_colours_and_no_controls(browser, pages):
+    opened(browser, pages["many"])
+    browser.emulate(scheme="dark", media="print")
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.run(GROUND) == "rgb(255, 255, 255)"
+    assert browser.run(ROWS) == 2000
+    assert "first 2,000 are printed" in browser.run(STATUS)
+    for hidden in ("#sections", ".tools", ".controls label", ".skip"):
+        assert (
+            browser.run(f"return getComputedStyle(document.querySelector('{hidden}')).display")
+            == "none"
+        )
+    assert (
+        browser.run("return getComputedStyle(document.querySelector('#quotas .window')).overflow")
+        == "visible"
+    )
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.run(ROWS) < 80
+    assert browser.run(STATUS) == "10,000 entities"
+    opened(browser, pages["plan"])
+    assert browser.command("Page.printToPDF", {"printBackground": True})["data"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["plan", "report", "many", "hostile"])
+def test_the_accessibility_checker_finds_nothing(browser, pages, name, scheme):
+    opened(browser, pages[name])
+    browser.run("localStorage.clear()")
+    browser.emulate(scheme=scheme, motion="reduce")
+    browser.open(pages[name])
+    assert axe.violations(browser) == []
+    browser.run("document.querySelector('button.entity').click()")
+    browser.run("document.querySelector('thead button').click()")
+    assert axe.violations(browser) == []
+
+
+# ---- the same answer as Python's --------------------------------------------------------------
+
+NAMES = st.sampled_from([None, "", "alice", "app", "<default>", "x", "zoë 日本", "somebody"])
+PRINCIPALS = st.builds(
+    Principal, user=NAMES, client_id=NAMES, ip=st.sampled_from([None, "10.0.0.1", "10.0.0.9"])
+)
+RESOLVE = """
+const [cases] = arguments;
+return cases.map(([rows, changes, clients]) => {
+  const before = kquota.indexOf(rows);
+  const after = kquota.changed(before, changes);
+  return [before, after].map((index) => clients.map((client) => kquota.resolve(index, client)));
+});
+"""
+
+
+def slots_of(subject) -> list:
+    return [0 if slot is False else slot for slot in subject]
+
+
+def expected(state: State, principal: Principal) -> list:
+    return [
+        {
+            "column": COLUMN_OF[one.key],
+            "winner": None
+            if one.source is None
+            else {"slots": slots_of(one.source), "level": one.level, "value": one.value},
+            "bucket": list(one.bucket),
+            "lost": [
+                {"slots": slots_of(lost.entity), "level": lost.level, "value": lost.value}
+                for lost in one.lost
+            ],
+        }
+        for one in resolve(state, principal).effective
+    ]
+
+
+@settings(max_examples=20)
+@given(
+    cases=st.lists(
+        st.tuples(
+            strategies.states(max_size=20),
+            strategies.states(max_size=4),
+            st.lists(PRINCIPALS, min_size=1, max_size=8),
+        ),
+        min_size=1,
+        max_size=15,
+    )
+)
+def test_the_page_resolves_every_client_as_python_does(browser, pages, cases):
+    if browser.run("return window.kquota === undefined"):
+        opened(browser, pages["plan"])
+    given_cases, wanted = [], []
+    for state, other, principals in cases:
+        writes = [
+            (subject, key, None if state.value(subject, key) == value else value)
+            for subject, key, value in other.pairs()
+        ]
+        later = state.with_values(writes)
+        given_cases.append(
+            [
+                [
+                    [slots_of(subject), [value_json(one) for one in limits]]
+                    for subject, limits in state.limits.items()
+                ],
+                [[slots_of(subject), COLUMN_OF[key], value] for subject, key, value in writes],
+                [{"user": one.user, "clientId": one.client_id, "ip": one.ip} for one in principals],
+            ]
+        )
+        wanted.append([[expected(one, who) for who in principals] for one in (state, later)])
+    assert browser.run(RESOLVE, given_cases) == wanted
+
+
+def test_who_shares_a_limit_is_said_in_the_words_of_resolve(browser, tmp_path):
+    state = State(
+        limits={
+            entity(user="alice"): limits_of({COLUMNS[0]: 5000.0}),
+            entity(user=DEFAULT, client_id=DEFAULT): limits_of({COLUMNS[1]: 5000.0}),
+            entity(client_id="app"): limits_of({COLUMNS[2]: 5.0}),
+            entity(ip=DEFAULT): limits_of({COLUMNS[4]: 5.0}),
+        }
+    )
+    (tmp_path / "page.html").write_text(page(looked(merge([]), Owned(cluster_id="c"), state)))
+    opened(browser, tmp_path / "page.html")
+    for at, text in enumerate(("alice", "app", "10.0.0.1"), start=1):
+        browser.run(TYPE, f".ask label:nth-of-type({at}) input", text)
+    shown = browser.run(
+        "return [...document.querySelectorAll('.answer tbody tr')].map((one) => one.cells[3].textContent)"
+    )
+    principal = Principal(user="alice", client_id="app", ip="10.0.0.1")
+    said = [_bucket(one) for one in resolve(state, principal).effective]
+    assert shown == [one if one != "-" else "\u2013" for one in said]

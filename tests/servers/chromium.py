@@ -1,0 +1,123 @@
+"""A headless Chromium that tests drive through chromedriver, with everything off that would talk to somebody.
+
+Debian's packages `chromium` and `chromium-driver` fit each other by version. Pages are opened from files; the browser
+resolves no name at all, so that a page which asked for something would fail and show it in the log.
+"""
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.servers import jars
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.support.wait import WebDriverWait
+except ImportError:
+    webdriver = None
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--force-device-scale-factor=1",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+)
+SIZE = (1280, 900)
+SCRIPT_SECONDS = 120
+
+
+class Browser:
+    """One Chromium, with what the tests ask it."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+
+    def open(self, page: Path) -> None:
+        """A page from a file, whole; the logs begin anew."""
+        self.logs()
+        self.driver.get(page.as_uri())
+
+    def run(self, script: str, *arguments: object) -> Any:
+        """The value of a script's `return`."""
+        return self.driver.execute_script(script, *arguments)
+
+    def wait_for(self, script: str) -> Any:
+        """The value of a script's `return`, as soon as there is one."""
+        return WebDriverWait(self.driver, 30, poll_frequency=0.02).until(
+            lambda driver: driver.execute_script(script)
+        )
+
+    def keys(self, *keys: str) -> None:
+        """Press keys, one after the other, wherever the focus is."""
+        chain = ActionChains(self.driver)
+        for key in keys:
+            chain.send_keys(key)
+        chain.perform()
+
+    def emulate(self, *, scheme: str = "", media: str = "", motion: str = "") -> None:
+        """Colour scheme, medium and motion that the page is told of; "" = as they are."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": motion}]  # fmt: skip
+        self.command("Emulation.setEmulatedMedia", {"media": media, "features": features})
+
+    def command(self, name: str, arguments: Mapping[str, object]) -> Any:
+        """A command of the browser's own protocol."""
+        return self.driver.execute_cdp_cmd(name, dict(arguments))
+
+    def logs(self) -> tuple[list[str], list[str]]:
+        """What the console said, and the addresses that were asked for, since the last call."""
+        said = [f"{one['level']}: {one['message']}" for one in self.driver.get_log("browser")]
+        events = [
+            json.loads(one["message"])["message"] for one in self.driver.get_log("performance")
+        ]
+        asked = [
+            one["params"]["request"]["url"]
+            for one in events
+            if one["method"] == "Network.requestWillBeSent"
+        ]
+        return said, asked
+
+    def picture(self, path: Path) -> None:
+        """What is in sight, as a PNG."""
+        self.driver.save_screenshot(str(path))
+
+
+@contextlib.contextmanager
+def chromium(size: tuple[int, int] = SIZE) -> Iterator[Browser]:
+    """A browser with a profile of its own; both are gone afterwards.
+
+    Raises:
+        ServersUnavailable: Chromium, its driver or selenium is missing.
+    """
+    browser = jars.program("chromium", "Chromium (Debian: apt-get install chromium)")
+    driver = jars.program("chromedriver", "its driver (Debian: apt-get install chromium-driver)")
+    if webdriver is None:
+        raise jars.ServersUnavailable("`selenium` was not found: pip install selenium.")
+    profile = tempfile.mkdtemp(prefix="kquota-chromium-")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in (*FLAGS, f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    try:
+        service = webdriver.ChromeService(executable_path=driver)
+        running = webdriver.Chrome(options=options, service=service)
+        try:
+            running.set_script_timeout(SCRIPT_SECONDS)
+            yield Browser(running)
+        finally:
+            running.quit()
+    finally:
+        shutil.rmtree(profile, ignore_errors=True)
