@@ -1,0 +1,168 @@
+"""Rules and dashboard speak only of metrics and labels that exist; every alert has cases, a severity and a runbook."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from reconciler.metrics import families
+from tests.alerts import rules
+
+TARGET = {"job", "instance"}
+CLIENT = {"cluster", "resource", "user", "client_id", "clientId"}
+ELSEWHERE = {
+    "process_resident_memory_bytes": TARGET,
+    "process_cpu_seconds_total": TARGET,
+    "kafka_server_quota_byte_rate": CLIENT,
+    "kafka_server_quota_request_time": CLIENT,
+    "kafka_server_quota_mutation_rate": CLIENT,
+    "kafka_server_quota_throttle_time": CLIENT,
+    "kafka_server_produce_byte_rate": CLIENT,
+    "kafka_server_fetch_byte_rate": CLIENT,
+    "kafka_server_request_request_time": CLIENT,
+    "kafka_server_controllermutation_mutation_rate": CLIENT,
+    "kquota:client_usage:max": {"cluster", "user", "client_id", "key"},
+}
+"""Series that are not ours, or that our own rules record."""
+
+DASHBOARD = json.loads(rules.DASHBOARD.read_text(encoding="utf-8"))
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+QUERIES = [
+    *(rule["expr"] for rule in rules.rules()),
+    *(target["expr"] for panel in PANELS for target in panel["targets"]),
+]
+
+
+def known() -> dict[str, set[str]]:
+    ours = {name: set(labels) | TARGET for name, labels in families.SAMPLES.items()}
+    return ours | {name: set(labels) for name, labels in ELSEWHERE.items()}
+
+
+def faults(expression: str) -> list[str]:
+    """Names that do not exist, and labels that nothing in the query has."""
+    series, found = known(), []
+    used = rules.metrics_of(expression)
+    for name, labels in used.items():
+        if name not in series:
+            found.append(name)
+        elif labels - series[name]:
+            found.append(f"{name}: {sorted(labels - series[name])}")
+    there = set().union(*(series.get(name, set()) for name in used))
+    for clause in re.findall(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)", expression):
+        found += sorted({label.strip() for label in clause.split(",")} - there)
+    return found if used else ["no series at all"]
+
+
+@pytest.mark.parametrize("expression", QUERIES)
+def test_a_query_names_only_series_and_labels_that_exist(expression):
+    assert faults(expression) == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "fault"),
+    [
+        ('kquota_pair{state="drifted"} > 0', "kquota_pair"),
+        ('kquota_pairs{stat="drifted"} > 0', "kquota_pairs: ['stat']"),
+        ("max by (clusters) (kquota_conflicts)", "clusters"),
+        ("rate(kquota_pass_seconds[5m])", "kquota_pass_seconds"),
+        ("1 > 0", "no series at all"),
+    ],
+)
+def test_a_typo_is_found(expression, fault):
+    assert faults(expression) == [fault]
+
+
+def test_states_and_outcomes_in_queries_are_ones_that_the_program_tells():
+    said = " ".join(QUERIES)
+    assert set(re.findall(r'state="(\w+)"', said)) <= set(families.STATES)
+    for values in re.findall(r'outcome=~"([^"]+)"', said):
+        assert set(values.split("|")) <= {"applied", "rejected", "held", "unknown", "not_sent"}
+
+
+def test_no_metric_goes_unused():
+    """What nobody looks at need not be counted."""
+    used = {name for query in QUERIES for name in rules.metrics_of(query)}
+    unused = {
+        family.name
+        for family in families.FAMILIES
+        if not used & set(family.samples) and family.name not in TOLD_IN_DOCS_ONLY
+    }
+    assert unused == set()
+
+
+TOLD_IN_DOCS_ONLY = {
+    "kquota_entity_drifted",  # for ad-hoc queries, where names may be seen
+    "kquota_last_pass_timestamp_seconds",  # beside the last successful one, for diagnosis
+}
+
+
+@pytest.mark.parametrize("name", sorted(rules.alerts()))
+def test_an_alert_tells_how_bad_what_why_and_what_to_do(name):
+    alert = rules.alerts()[name]
+    assert alert["labels"]["severity"] in {"critical", "warning", "info"}
+    notes = alert["annotations"]
+    assert set(notes) == {"summary", "description", "runbook_url"}
+    assert notes["runbook_url"] == f"docs/runbooks/{name}.md"
+    page = (rules.RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {name}\n")
+    for part in ("## What it means", "## What to look at", "## What to do"):
+        assert part in page
+
+
+def test_every_page_of_the_runbooks_belongs_to_an_alert():
+    pages = {path.stem for path in rules.RUNBOOKS.glob("*.md")}
+    assert pages == set(rules.alerts())
+
+
+def test_every_alert_has_a_case_where_it_fires_and_one_where_it_does_not():
+    cases = yaml.safe_load(rules.CASES.read_text(encoding="utf-8"))["tests"]
+    fires, silent = set(), set()
+    for case in cases:
+        for test in case["alert_rule_test"]:
+            (fires if test["exp_alerts"] else silent).add(test["alertname"])
+    assert fires == silent == set(rules.alerts())
+
+
+def test_quick_rules_differ_in_durations_only():
+    def bare(text: str) -> str:
+        return re.sub(r"\[\d+\w+\]", "[]", text)
+
+    (usual, _), (quick, _) = rules.groups(), rules.quick(60.0)["groups"]
+    assert quick["interval"] == "1s"
+    for one, other in zip(usual["rules"], quick["rules"], strict=True):
+        assert bare(one["expr"]) == bare(other["expr"])
+        assert one["annotations"] == other["annotations"]
+    assert {rule["alert"]: rule.get("for") for rule in quick["rules"]}["KquotaDrift"] == "10000ms"
+    assert "[60000ms]" in quick["rules"][6]["expr"]
+
+
+def test_the_dashboard_has_no_panel_over_another_and_no_id_twice():
+    cells: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        mine = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert not mine & cells, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        cells |= mine
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_dashboard_takes_its_data_source_and_clusters_from_variables():
+    variables = {one["name"] for one in DASHBOARD["templating"]["list"]}
+    assert variables == {"datasource", "cluster"}
+    assert {panel["datasource"]["uid"] for panel in PANELS} == {"${datasource}"}
+
+
+def test_labels_in_legends_are_labels_of_what_the_query_leaves():
+    for panel in PANELS:
+        for target in panel["targets"]:
+            legend = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            clauses = re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", target["expr"])
+            left = {label.strip() for clause in clauses for label in clause.split(",")}
+            assert legend <= left, panel["title"]
