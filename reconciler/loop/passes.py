@@ -37,7 +37,7 @@ class Passes:
         self.window = window
         self.vigil = Vigil() if vigil is None else vigil
         self._clock = clock
-        # Removals that were counted and whose fate is unknown: trying them again must not count them twice.
+        # Removals of the pass before that were counted and whose fate is unknown.
         self._open: frozenset[Pair] = frozenset()
 
     async def run(
@@ -56,7 +56,8 @@ class Passes:
         """
         at = self._clock.now()
         try:
-            before = await self.window.count(at)
+            # What may be tried again is among the planned removals then, and must not count twice.
+            before = max(await self.window.count(at) - len(self._open), 0)
         except KquotaError as error:
             return self._remembered(
                 Pass(cluster=self.name, error=error, started_at=at, ended_at=self._clock.now())
