@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from jsonschema import Draft202012Validator, validators
+from jsonschema import Draft202012Validator, ValidationError, validators
 
 from reconciler.errors import Problem, QuotaValueError
-from reconciler.manifest import quantity, schema, schema_names
+from reconciler.manifest import quantity, schema, schema_names, verdict
 from reconciler.manifest.nodes import (
     Block,
     Node,
@@ -40,8 +40,15 @@ def _validator(kind: str) -> _Validator:
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: type(value) is int
     )
-    made = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call] # their stub
+    made = validators.extend(  # type: ignore[no-untyped-call] # their stub
+        Draft202012Validator, {"pattern": _matches}, type_checker=types
+    )
     return made(schema.load(kind))
+
+
+def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
+    if isinstance(value, str) and not verdict.matches(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def problems(kind: str, root: Node, path: str) -> list[Problem]:
@@ -214,6 +221,7 @@ def _quantity(text: str) -> str:
 
 _PATTERNS: Final[Mapping[str, str]] = {
     schema_names.DNS_LABEL: "is no name of a namespace: small letters, digits and dashes",
+    schema_names.TIME: 'is no time; write for example "2026-12-31T00:00:00Z", in quotes',
     schema_names.DNS_SUBDOMAIN: "is no name of a resource: small letters, digits, dashes and dots",
 }
 

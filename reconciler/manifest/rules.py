@@ -9,6 +9,7 @@ Kubernetes turns 9007199254740993 into a float64 before any rule runs.
 import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
@@ -131,14 +132,18 @@ def rate(key: Key, value: Json) -> float:
 
 
 def _exact(value: float) -> float:
-    """A huge whole number as the float64 it is exactly; everything else as it is, for ``check_value`` to judge."""
-    if not isinstance(value, int) or value < 2**1023:
+    """A huge whole number as the float64 it stands for; everything else as it is, for ``check_value`` to judge.
+
+    It stands for one that it equals, or whose shortest spelling it is: the API server stores 2^64 as a float64
+    and gives it back as 18446744073709552000 (Go's encoding/json, like every writer of shortest digits).
+    """
+    if not isinstance(value, int) or -(2**53) <= value <= 2**53:
         return value
     try:
         number = float(value)
     except OverflowError:
         return value
-    return number if int(number) == value else value
+    return number if value in {int(number), int(Decimal(repr(number)))} else value
 
 
 def _rate_broken(key: Key) -> Broken:

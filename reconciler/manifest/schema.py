@@ -109,14 +109,21 @@ def _below(word: str, value: _Json, _: Schema) -> Schema:
     return {word: closed(value)}
 
 
-# anyOf is only ever "integer or string"; format is int64 or date-time, and a static rule reads the latter.
+# Larger whole numbers are float64 to the API server, and no integer.
+_INT64_OR_STRING: Final[Schema] = {
+    "type": ["integer", "string"],
+    "minimum": -(2**63),
+    "maximum": 2**63 - 1,
+}
+
+# anyOf is only ever "integer or string"; format is int64 in a spec, and date-time only in status.
 _TRANSLATED: Final[Mapping[str, Callable[[str, _Json, Schema], Schema]]] = {
     "properties": lambda word, value, _: {word: {name: closed(one) for name, one in value.items()}},
     "items": _below,
     "additionalProperties": _below,
     "minimum": lambda word, value, node: {} if node.get("exclusiveMinimum") else {word: value},
     "exclusiveMinimum": lambda word, _, node: {word: node["minimum"]},
-    "x-kubernetes-int-or-string": lambda *_: {"type": ["integer", "string"]},
+    "x-kubernetes-int-or-string": lambda *_: _INT64_OR_STRING,
     "x-kubernetes-list-type": lambda _, value, __: {"uniqueItems": True} if value == "set" else {},
     "anyOf": _dropped,
     "format": _dropped,

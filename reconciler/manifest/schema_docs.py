@@ -112,7 +112,13 @@ _BOUNDS: Final = (
 
 
 def _meaning(field: Mapping[str, Any]) -> str:
-    bounds = [words.format(field[word]) for word, words in _BOUNDS if word in field]
+    # Whole numbers are int64 everywhere; beside text the schema has to say so, the page need not.
+    implied = ("minimum", "maximum") if isinstance(field.get("type"), list) else ()
+    bounds = [
+        words.format(field[word])
+        for word, words in _BOUNDS
+        if word in field and word not in implied
+    ]
     text = str(field.get("description", ""))
     return f"{text} ({'; '.join(bounds)})" if bounds else text
 

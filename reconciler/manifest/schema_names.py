@@ -15,6 +15,13 @@ DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 """Names of resources."""
 
+TIME: Final = (
+    r"^2[0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+"""Times in a spec: the part of RFC 3339 that Go, CEL and Python read alike. Not ``format: date-time``, under which
+the API server takes lists of texts, commas, missing zones and the year 0."""
+
 SERVER_FIELDS: Final = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",

@@ -36,6 +36,19 @@ def accepted(kind: str, document: Json) -> bool:
     )
 
 
+def matches(pattern: str, text: str) -> bool:
+    """Whether a text matches a pattern of a schema, whose ``$`` means the end as in Go and in ECMAScript.
+
+    Python's also stands before a last line feed, with which the API server refuses a text.
+    """
+    return _compiled(pattern).search(text) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
+
+
 def fits(node: Mapping[str, Any], value: Json) -> bool:
     """Whether a value fits a schema."""
     return all(_WORDS[word](wanted, value, node) for word, wanted in node.items())
@@ -126,7 +139,7 @@ _WORDS: Final[Mapping[str, _Word]] = {
     ),
     "const": lambda wanted, value, _: _same(wanted, value),
     "enum": lambda wanted, value, _: any(_same(one, value) for one in wanted),
-    "pattern": lambda wanted, value, _: type(value) is not str or bool(re.search(wanted, value)),
+    "pattern": lambda wanted, value, _: type(value) is not str or matches(wanted, value),
     "minLength": _length(str, lambda have, bound: have >= bound),
     "maxLength": _length(str, lambda have, bound: have <= bound),
     "minItems": _length(list, lambda have, bound: have >= bound),

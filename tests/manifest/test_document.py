@@ -60,6 +60,24 @@ def test_a_decimal_keeps_its_value_however_json_spelled_it() -> None:
         assert made.declaration.limits == (None, None, value, None, None)
 
 
+@pytest.mark.parametrize(
+    ("stored", "means"),
+    [
+        (18446744073709552000, 2.0**64),  # as Go spells 2^64
+        (9223372036854776000, 2.0**63),
+        (9007199254740994, 2.0**53 + 2),
+        (10**22, 1e22),
+    ],
+)
+def test_a_decimal_that_the_api_server_spells_with_its_shortest_digits_is_itself(
+    stored: int, means: float
+) -> None:
+    made = from_resource(quota(limits={"requestPercentage": stored}))
+    assert made.declaration.limits == (None, None, means, None, None)
+    with pytest.raises(Declined):
+        from_resource(quota(limits={"requestPercentage": stored + 1}))
+
+
 def test_an_unset_deletion_policy_is_not_retain() -> None:
     assert from_resource(quota()).declaration.deletion_policy is None
 

@@ -187,7 +187,8 @@ def test_structural_words_become_json_schema() -> None:
          "x-kubernetes-validations": [1]}
     ) == {
         "type": "object", "additionalProperties": False,
-        "properties": {"a": {"type": ["integer", "string"], "pattern": "x"}, "b": {"type": "number", "exclusiveMinimum": 0},
+        "properties": {"a": {"type": ["integer", "string"], "minimum": -(2**63), "maximum": 2**63 - 1, "pattern": "x"},
+                       "b": {"type": "number", "exclusiveMinimum": 0},
                        "c": {"type": "array", "uniqueItems": True, "items": {"type": "string"}}},
     }  # fmt: skip
 

@@ -58,6 +58,12 @@ def test_every_word_of_the_interpreter_is_in_the_table() -> None:
     assert {word for schema, _, _ in WORDS for word in schema} == set(verdict._WORDS)
 
 
+def test_a_pattern_ends_where_the_text_ends_as_on_the_api_server() -> None:
+    assert fits({"pattern": "^a$"}, "a")
+    assert not fits({"pattern": "^a$"}, "a\n")
+    assert fits({"pattern": "a"}, "ba\n")
+
+
 def test_a_word_that_nobody_taught_it_is_an_error_and_not_a_yes() -> None:
     with pytest.raises(KeyError):
         fits({"multipleOf": 2}, 3)
