@@ -32,6 +32,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   ├── Forbidden                    403: a right is missing
     │   ├── Conflict                     409: somebody else was quicker
     │   └── Gone                         410: what was asked for is too old
+    ├── LeaseLost                        another operator may lead from now on: end at once
     ├── CredentialsError                 a Secret of a cluster cannot be used; carries one word and the keys
     ├── TaskDied                         a task of a process that serves ended or failed
     ├── WrongCluster                     exit 3: the cluster id is not the expected one
@@ -295,6 +296,10 @@ class Gone(KubernetesError):
     """410: a listing or a version is too old; list anew."""
 
     retriable = True
+
+
+class LeaseLost(KquotaError):
+    """The Lease was not renewed in time, or somebody else has it: nothing may be written any more."""
 
 
 class CredentialsError(ConfigError):

@@ -1,0 +1,195 @@
+"""An API server in memory, with the methods of `reconciler.kube.api.Api`: versions, conflicts, finalizers, statuses.
+
+What it does not do: schemas, defaults, field managers, admission. `before` is called with every request and may raise
+or hang; `calls` lists verb, plural, namespace and name of each.
+"""
+
+import asyncio
+import copy
+import itertools
+from collections.abc import Callable
+from typing import Any, Self
+
+from reconciler.errors import Conflict, KubernetesError, NotFound
+from reconciler.kube.api import Listing, Review
+
+Key = tuple[str, str, str]
+
+
+class FakeKubeApi:
+    """Several clients may share one; each call yields once, so that tasks interleave."""
+
+    def __init__(self, *, namespace: str = "kafka") -> None:
+        self.objects: dict[Key, dict[str, Any]] = {}
+        self.calls: list[tuple[str, str, str, str]] = []
+        self.events: list[dict[str, Any]] = []
+        self.denied: set[tuple[str, str]] = set()
+        self.before: Callable[[str, str, str, str], Any] | None = None
+        self.namespace = namespace
+        self._versions = itertools.count(1)
+
+    # ---- for tests --------------------------------------------------------------------------
+
+    def put(self, resource: Any, body: dict[str, Any]) -> dict[str, Any]:
+        """Stores an object as somebody else would."""
+        made = copy.deepcopy(body)
+        metadata = made.setdefault("metadata", {})
+        metadata.setdefault("uid", f"uid-{next(self._versions)}")
+        metadata["resourceVersion"] = str(next(self._versions))
+        key = (resource.plural, metadata.get("namespace", ""), metadata["name"])
+        self.objects[key] = made
+        return copy.deepcopy(made)
+
+    def find(self, resource: Any, namespace: str | None, name: str) -> dict[str, Any]:
+        """An object as it is now."""
+        return self.objects[resource.plural, namespace or "", name]
+
+    # ---- the methods of Api -----------------------------------------------------------------
+
+    async def get(self, resource: Any, namespace: str | None, name: str, **_: Any) -> Any:
+        await self._called("get", resource, namespace, name)
+        return copy.deepcopy(self._found(resource, namespace, name))
+
+    async def list(self, resource: Any, namespace: str | None = None, **_: Any) -> Listing:
+        await self._called("list", resource, namespace, "")
+        items = [
+            copy.deepcopy(one)
+            for (plural, where, _), one in sorted(self.objects.items())
+            if plural == resource.plural and namespace in {None, where}
+        ]
+        return Listing(items=tuple(items), resource_version=str(next(self._versions)))
+
+    async def create(self, resource: Any, namespace: str | None, body: Any, **_: Any) -> Any:
+        name = body["metadata"]["name"]
+        await self._called("create", resource, namespace, name)
+        if (resource.plural, namespace or "", name) in self.objects:
+            raise Conflict(f"{name} exists", status=409, reason="AlreadyExists")
+        placed = {**body, "metadata": {**body["metadata"]}}
+        if namespace:
+            placed["metadata"]["namespace"] = namespace
+        return self.put(resource, placed)
+
+    async def replace(
+        self, resource: Any, namespace: str | None, name: str, body: Any, **_: Any
+    ) -> Any:
+        await self._called("update", resource, namespace, name)
+        found = self._found(resource, namespace, name)
+        if found["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+            raise Conflict(f"{name} was changed", status=409, reason="Conflict")
+        return self._stored(resource, namespace, name, copy.deepcopy(body))
+
+    async def apply_status(
+        self, resource: Any, namespace: str | None, name: str, body: Any, **_: Any
+    ) -> Any:
+        await self._called("apply", resource, namespace, name)
+        found = copy.deepcopy(self._found(resource, namespace, name))
+        found["status"] = copy.deepcopy(body["status"])
+        return self._stored(resource, namespace, name, found)
+
+    async def patch_merge(self, resource: Any, namespace: str | None, name: str, body: Any) -> Any:
+        await self._called("merge", resource, namespace, name)
+        found = copy.deepcopy(self._found(resource, namespace, name))
+        return self._stored(resource, namespace, name, _merged(found, body))
+
+    async def patch_json(
+        self, resource: Any, namespace: str | None, name: str, operations: Any
+    ) -> Any:
+        await self._called("patch", resource, namespace, name)
+        found = copy.deepcopy(self._found(resource, namespace, name))
+        for operation in operations:
+            _operate(found, operation)
+        return self._stored(resource, namespace, name, found)
+
+    async def delete(
+        self, resource: Any, namespace: str | None, name: str, *, uid: str = ""
+    ) -> None:
+        await self._called("delete", resource, namespace, name)
+        found = self._found(resource, namespace, name)
+        if uid and found["metadata"]["uid"] != uid:
+            raise Conflict("another object", status=409, reason="Conflict")
+        if found["metadata"].get("finalizers"):
+            found["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
+        else:
+            del self.objects[resource.plural, namespace or "", name]
+
+    async def create_event(self, regarding: Any, **fields: Any) -> Any:
+        await self._called("create", type("E", (), {"plural": "events"}), None, "")
+        self.events.append({"regarding": regarding, **fields})
+        return {}
+
+    async def review(
+        self, resource: Any, verb: str, *, namespace: str | None = None, **_: Any
+    ) -> Review:
+        await self._called("review", resource, namespace, "")
+        return Review(allowed=(verb, resource.plural) not in self.denied)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # ---- inside -----------------------------------------------------------------------------
+
+    async def _called(self, verb: str, resource: Any, namespace: str | None, name: str) -> None:
+        call = (verb, resource.plural, namespace or "", name)
+        self.calls.append(call)
+        await asyncio.sleep(0)
+        if self.before is not None:
+            waiting = self.before(*call)
+            if waiting is not None:
+                await waiting
+
+    def _found(self, resource: Any, namespace: str | None, name: str) -> dict[str, Any]:
+        try:
+            return self.objects[resource.plural, namespace or "", name]
+        except KeyError:
+            raise NotFound(f"no {resource.plural} {name}", status=404, reason="NotFound") from None
+
+    def _stored(
+        self, resource: Any, namespace: str | None, name: str, body: dict[str, Any]
+    ) -> dict[str, Any]:
+        body["metadata"]["resourceVersion"] = str(next(self._versions))
+        metadata = body["metadata"]
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+            del self.objects[resource.plural, namespace or "", name]
+        else:
+            self.objects[resource.plural, namespace or "", name] = body
+        return copy.deepcopy(body)
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    made = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            made.pop(key, None)
+        else:
+            made[key] = _merged(made.get(key), value)
+    return made
+
+
+def _operate(target: Any, operation: Any) -> None:
+    *path, last = [
+        part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
+    ]
+    for part in path:
+        target = target[int(part)] if isinstance(target, list) else target[part]
+    where: Any = last
+    if isinstance(target, list):
+        where = len(target) if last == "-" else int(last)
+    match operation["op"]:
+        case "test":
+            there = target.get(where) if isinstance(target, dict) else target[where]
+            if there != operation["value"]:
+                raise KubernetesError("the test did not hold", status=422, reason="Invalid")
+        case "add" if isinstance(target, list):
+            target.insert(where, operation["value"])
+        case "add" | "replace":
+            target[where] = operation["value"]
+        case "remove":
+            del target[where]
