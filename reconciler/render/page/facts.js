@@ -21,6 +21,18 @@ function entityText(at) {
   return parts.join(",");
 }
 
+/** The same as an element that folds between its parts rather than inside a name. */
+function entityNode(at) {
+  const odd = facts.entities[at][3] !== undefined;
+  const parts = odd ? [entityText(at)] : entityText(at).split(/(?<=,)/u);
+  return element("bdi", {}, parts.map((one) => element("span.part", {}, one)));
+}
+
+/** A path that folds after its slashes. */
+function placeNode(text) {
+  return element("bdi.mono.small", {}, text.split(/(?<=\/)/u).flatMap((one, at) => (at ? [element("wbr"), one] : [one])));
+}
+
 /** The number behind a value; NaN and infinities come as words, because JSON has none. */
 function valueNumber(at) {
   return at === null ? null : Number(facts.values[at][1]);

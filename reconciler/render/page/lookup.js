@@ -98,9 +98,9 @@ function answerRow(before, later) {
 function slotsNode(slots) {
   const parts = [];
   for (const [kind, slot] of [["user", slots[0]], ["client-id", slots[1]], ["ip", slots[2]]]) {
-    if (slot !== 0) parts.push(`${parts.length ? "," : ""}${kind}=`, slot === null ? "<default>" : nameNode(slot));
+    if (slot !== 0) parts.push([`${kind}=`, slot === null ? "<default>" : nameNode(slot)]);
   }
-  return element("bdi.entity", {}, parts);
+  return element("bdi.entity", {}, parts.map((one, at) => element("span.part", {}, one, at < parts.length - 1 ? "," : "")));
 }
 
 /** A name that may hold anything: what cannot be seen is written as its number, and it never turns its surroundings round. */

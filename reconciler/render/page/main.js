@@ -49,7 +49,7 @@ function head(look, chosen) {
       element("div.brand", {}, element("span.sign", { "aria-hidden": "true" }), element("strong", {}, "kquota"), "Kafka client quotas"),
       element("div.tools", {}, clusterChoice(chosen), themeChoice(), element("button.button", { type: "button", click: () => window.print() }, "Print"))),
     element("div.first", {}, element("h1", {}, `${title} for `, element("bdi", {}, word(look.name))), look.declared ? verdictPill(look) : null, snapshot),
-    element("p", {}, look.declared ? word(look.headline) : `Live quotas of cluster ${word(look.clusterId)}; no documents were read`),
+    element("p", {}, look.declared ? (facts.page === "plan" ? "" : "Live quotas, and what the documents would change. ") + word(look.headline) : `Live quotas of cluster ${word(look.clusterId)}; no documents were read`),
     element("dl.facts", {},
       fact("Cluster", word(look.clusterId)), fact("Looked at", timeNode(word(look.createdAt))),
       look.snapshotAt === null ? null : fact("Snapshot of", timeNode(word(look.snapshotAt))),

@@ -13,16 +13,21 @@ function says(text) {
 }
 
 function entityButton(at) {
-  return element("button.entity", { type: "button", click: () => lookup.ask(at), "aria-label": `Look up ${entityText(at)}` }, element("bdi", {}, entityText(at)));
+  return element("button.entity", { type: "button", click: () => lookup.ask(at), "aria-label": `Look up ${entityText(at)}` }, entityNode(at));
 }
 
 const column = {
+  /** The entity with its key below, and the key alone to choose by. */
+  pair: (title = "Entity") => [
+    { title, text: (row) => `${entityText(row[0])} ${facts.keys[row[1]].name}`, cell: (row) => [entityButton(row[0]), element("span.under.mono", {}, facts.keys[row[1]].name)] },
+    { ...column.key(1), unseen: true },
+  ],
   entity: (title = "Entity") => ({ title, text: (row) => entityText(row[0]), cell: (row) => entityButton(row[0]) }),
   key: (at) => ({ title: "Key", facet: true, text: (row) => facts.keys[row[at]].name, cell: (row) => element("span.mono", {}, facts.keys[row[at]].name) }),
   value: (title, at, none = UNSET) => ({ title, number: true, text: (row) => valueText(row[at], none), sort: (row) => valueNumber(row[at]), cell: (row) => valueCell(row[at], none) }),
   words: (title, at, more = {}) => ({ title, text: (row) => word(row[at]), cell: (row) => element("span", {}, word(row[at])), ...more }),
   pill: (title, at, more = {}) => ({ title, facet: true, text: (row) => word(row[at]), cell: (row) => pill(word(row[at])), ...more }),
-  place: (title, at) => ({ title, text: (row) => word(row[at]), cell: (row) => element("bdi.place.mono.small", {}, word(row[at])) }),
+  place: (title, at) => ({ title, text: (row) => word(row[at]), cell: (row) => element("span.place", {}, placeNode(word(row[at]))) }),
   time: (title, at) => ({ title, text: (row) => word(row[at]), cell: (row) => (word(row[at]) ? timeNode(word(row[at])) : UNSET) }),
 };
 
@@ -45,7 +50,7 @@ function changesSection(look) {
       { title: "Now → then", number: true, text: (row) => `${valueText(row[3], "not set")} → ${valueText(row[4], "removed")}`, sort: (row) => valueNumber(row[4]), cell: (row) => stepCell(row[3], row[4], row[4] === null ? "removed" : "not set") },
       { title: "Effect", facet: true, text: (row) => word(row[5]), cell: (row) => pill(word(row[6]) || word(row[5]), TONES[word(row[5])]) },
       { title: "Why", text: (row) => [7, 8, 9, 12].map((at) => word(row[at])).join(" "), sort: (row) => word(row[7]), cell: (row) => element("span.wide", {}, word(row[7]), word(row[9]) ? [" ", pill(word(row[9]), "warn")] : null, element("span.under", {}, word(row[12]) || word(row[8]))) },
-      { title: "Declared at", text: (row) => `${word(row[10])} ${word(row[11])}`, cell: (row) => element("span.place", {}, element("bdi.mono.small", {}, word(row[10]) || "no document"), element("span.under", {}, word(row[11]))) },
+      { title: "Declared at", text: (row) => `${word(row[10])} ${word(row[11])}`, cell: (row) => element("span.place", {}, placeNode(word(row[10]) || "no document"), element("span.under", {}, word(row[11]))) },
     ],
   }), says(facts.perBroker));
 }
@@ -83,7 +88,7 @@ function affectedSection(look) {
     look.affected.length ? makeTable({
       label: "Known clients whose limit changes", noun: "limit of a client", plural: "limits of clients", rows: look.affected, note: ROWS_NOTE,
       columns: [
-        column.entity("Client"), column.key(1),
+        ...column.pair("Client"),
         { title: "Now", text: from(3), sort: (row) => valueNumber(row[3]), cell: side(3) },
         { title: "After", text: from(6), sort: (row) => valueNumber(row[6]), cell: side(6) },
         column.pill("Effect", 2),
@@ -121,7 +126,7 @@ function findingSection(found) {
   return section(`found-${found.name}`, word(found.title), found.rows.length, says(word(found.says)), makeTable({
     label: word(found.title), noun: "pair", rows: found.rows, note: ROWS_NOTE,
     columns: [
-      column.entity(), column.key(1), column.value("Live", 2),
+      ...column.pair(), column.value("Live", 2),
       ...(found.name === "unmanaged" ? [] : [column.value("Declared or applied", 3)]),
       ...(drifted ? [{ title: "First seen", text: (row) => word(row[4]), cell: (row) => (word(row[4]) ? element("span", {}, timeNode(word(row[4])), element("span.under", {}, `${word(row[5])} before this look`)) : "just now") }] : []),
       ...(found.rows.some((row) => word(row[6])) ? [column.place("Where", 6)] : []),
@@ -135,7 +140,7 @@ function shadowsSection(look) {
   return section("shadows", "Rules that can never apply", look.shadows.length,
     says("A closer level holds for every client that they could match."), makeTable({
       label: "Rules that can never apply", noun: "rule", rows: look.shadows, note: ROWS_NOTE,
-      columns: [column.entity(), column.key(1), column.value("Value", 2), { title: "Closer", text: (row) => entityText(row[3]), cell: (row) => element("bdi.entity", {}, entityText(row[3])) },
+      columns: [...column.pair(), column.value("Value", 2), { title: "Closer", text: (row) => entityText(row[3]), cell: (row) => element("span.entity", {}, entityNode(row[3])) },
         { title: "Since", facet: true, text: (row) => (row[4] ? "this plan" : "before"), cell: (row) => (row[4] ? pill("this plan", "warn") : "before") }],
     }));
 }
@@ -143,7 +148,7 @@ function shadowsSection(look) {
 /** What stands in the way, before everything else. */
 function troubleSection(look) {
   const line = (tone, where, ...text) => element(`li.is-${tone}`, {}, text, where ? element("bdi.where.mono", {}, where) : null);
-  const name = (at) => element("bdi.entity", {}, entityText(at));
+  const name = (at) => element("span.entity", {}, entityNode(at));
   const groups = [
     ["Refused by guards", look.violations.map(([at, key, message, place, allow]) => line("bad", word(place), at === null ? null : [name(at), ": "], word(message), element("span.where", {}, `allowed with ${word(allow)}`)))],
     ["Conflicts: nothing can be applied", look.conflicts.map(([at, key, claims]) => line("bad", "", name(at), ` ${facts.keys[key].name} is claimed by ${claims.map(word).join(" and ")}`))],
@@ -166,13 +171,13 @@ function historySection(look) {
   if (look.history === null) return null;
   const left = look.historyLeftOut ? says(`${count(look.historyLeftOut, "older entry", "older entries")} of the log are not on this page.`) : null;
   return section("history", "History", look.history.length, says("What was applied by us, newest first, as the audit log has it."), left, look.history.length ? makeTable({
-    label: "History", noun: "entry", plural: "entries", rows: look.history.map((row) => [row[3], ...row]), note: ROWS_NOTE,
+    label: "History", noun: "entry", plural: "entries", rows: look.history.map((row) => [row[3], row[4], ...row]), note: ROWS_NOTE,
     columns: [
-      column.entity(), column.time("Time", 1), column.key(5),
-      { title: "Change", number: true, text: (row) => `${valueText(row[6], "not set")} → ${valueText(row[7], "removed")}`, sort: (row) => valueNumber(row[7]), cell: (row) => stepCell(row[6], row[7], row[7] === null ? "removed" : "not set") },
-      column.pill("Outcome", 10),
-      { title: "By", facet: true, text: (row) => word(row[2]), cell: (row) => element("span", {}, word(row[2]), word(row[3]) ? element("span.under.mono", {}, word(row[3]).slice(0, 12)) : null) },
-      { title: "Why", facet: false, text: (row) => [8, 9, 11].map((at) => word(row[at])).join(" "), cell: (row) => element("span.wide", {}, word(row[8]), element("span.under", {}, word(row[11]) || word(row[9]))) },
+      ...column.pair(), column.time("Time", 2),
+      { title: "Change", number: true, text: (row) => `${valueText(row[7], "not set")} → ${valueText(row[8], "removed")}`, sort: (row) => valueNumber(row[8]), cell: (row) => stepCell(row[7], row[8], row[8] === null ? "removed" : "not set") },
+      column.pill("Outcome", 11),
+      { title: "By", facet: true, text: (row) => word(row[3]), cell: (row) => element("span", {}, word(row[3]), word(row[4]) ? element("span.under.mono", {}, word(row[4]).slice(0, 12)) : null) },
+      { title: "Why", text: (row) => [9, 10, 12].map((at) => word(row[at])).join(" "), cell: (row) => element("span.wide", {}, word(row[9]), element("span.under", {}, word(row[12]) || word(row[10]))) },
     ],
   }) : says("The log has nothing of this cluster."));
 }

@@ -1,0 +1,146 @@
+"""The pictures of docs/html-report.md: `python -m tests.render.pictures` takes them anew, light and dark, of a made-up cluster."""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import DriftSeen, Owned, Owner, Recorded
+from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.report import Verdict
+from reconciler.quota.state import State, limits_of
+from reconciler.render.html_facts import Look
+from reconciler.render.html_history import History, Past
+from tests.render.pages import looked, page
+from tests.render.previews import NOW
+from tests.servers.chromium import Browser, chromium
+
+FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+SIZE = (1200, 1180)
+RATE, CONSUME, SHARE, CONNECT = (
+    Key.PRODUCER_BYTE_RATE,
+    Key.CONSUMER_BYTE_RATE,
+    Key.REQUEST_PERCENTAGE,
+    Key.CONNECTION_CREATION_RATE,
+)
+MIB = 1048576.0
+TEAMS = {
+    "payments": ("checkout", "ledger", "fraud", "refunds"),
+    "analytics": ("etl", "dashboards", "features"),
+    "platform": ("mirror", "audit", "metrics"),
+}
+
+
+def made_up() -> Look:
+    """A company of three teams: a few changes, one drifted limit, one that nobody declares."""
+    live: dict[Entity, dict[Key, float]] = {}
+    documents: list[Declaration] = []
+    records: list[object] = []
+    number = 0
+    for team, services in TEAMS.items():
+        for service in services:
+            number += 1
+            subject = entity(user=f"svc-{service}")
+            values = {RATE: 10 * MIB * number, CONSUME: 20 * MIB * number}
+            live[subject] = dict(values)
+            owner = Owner(document=f"{team}/{service}", since=NOW - 90 * 86400)
+            records += [
+                Recorded(entity=subject, key=key, value=value, owner=owner)
+                for key, value in values.items()
+            ]
+            documents.append(declared(team, service, subject, values, 12 * number))
+    wanted = {one.document: one for one in documents}
+    for name, key, value in (
+        ("payments/checkout", RATE, 25 * MIB),
+        ("payments/fraud", CONSUME, 30 * MIB),
+        ("analytics/etl", SHARE, 150.0),
+        ("platform/mirror", RATE, 160 * MIB),
+    ):
+        one = wanted[name]
+        values = dict(zip(Key, one.limits, strict=True)) | {key: value}
+        wanted[name] = replace(
+            one, limits=limits_of({k: v for k, v in values.items() if v is not None})
+        )
+    batch = entity(user="svc-etl", client_id="nightly")
+    wanted["analytics/nightly"] = declared("analytics", "nightly", batch, {RATE: 5 * MIB}, 90)
+    drifted, kept = entity(user="svc-audit"), entity(user="svc-legacy")
+    live[drifted][RATE] = 900 * MIB
+    live[kept] = {RATE: 4 * MIB}
+    live[entity(client_id="consumer-1")] = {CONSUME: 2 * MIB}
+    live[entity(user=DEFAULT)] = {RATE: MIB, CONSUME: 2 * MIB}
+    live[entity(ip="10.20.0.7")] = {CONNECT: 25.0}
+    retained = Owner(document="payments/legacy", deletion_policy=DeletionPolicy.RETAIN)
+    records += [
+        DriftSeen(entity=drifted, key=RATE, at=NOW - 9 * 3600),
+        Recorded(entity=kept, key=RATE, value=4 * MIB, owner=retained),
+    ]
+    owned = Owned(cluster_id="lkc-7Qw2").with_changes(records)  # type: ignore[arg-type]
+    state = State(limits={subject: limits_of(values) for subject, values in live.items()})
+    made = looked(merge(wanted.values()), owned, state)
+    preview = replace(made.preview, verdict=Verdict(source="broker"), snapshot_at=None)
+    return replace(made, preview=preview, history=past(wanted))
+
+
+def declared(
+    team: str, service: str, subject: Entity, values: dict[Key, float], line: int
+) -> Declaration:
+    """A document of a team."""
+    return Declaration(
+        document=f"{team}/{service}",
+        entity=subject,
+        limits=limits_of(values),
+        path=f"quotas/{team}.yaml",
+        line=line,
+        lines=(line + 7, line + 8, line + 9, 0, 0),
+    )
+
+
+def past(documents: dict[str, Declaration]) -> History:
+    """Some weeks of changes."""
+    return History(
+        entries=tuple(
+            Past(
+                time=f"2025-11-{20 - at:02d}T0{at % 8 + 1}:15:00Z",
+                who="ci",
+                commit="4f1c9a7e2b6d",
+                entity=one.entity,
+                key=RATE,
+                before=None if at % 3 == 0 else 8 * MIB,
+                after=one.limits[0],
+                cause="Create" if at % 3 == 0 else "Spec",
+                document=one.document,
+                outcome="APPLIED",
+                words="",
+            )
+            for at, one in enumerate(documents.values())
+            if one.limits[0] is not None
+        )
+    )
+
+
+def take(browser: Browser, html: Path, name: str) -> None:
+    """One page in both schemes."""
+    for scheme in ("light", "dark"):
+        browser.emulate(scheme=scheme, motion="reduce")
+        browser.open(html)
+        if name == "report":
+            browser.run(
+                "[...document.querySelectorAll('button.entity')].find((one) => one.textContent.includes('nightly')).click();"
+                "document.activeElement.blur(); window.scrollTo(0, 0)"
+            )
+        browser.picture(FOLDER / f"{name}-{scheme}.png")
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, chromium(SIZE) as browser:
+        for name in ("plan", "report"):
+            html = Path(folder) / f"{name}.html"
+            html.write_text(page(made_up(), kind=name), encoding="utf-8")
+            take(browser, html, name)
+
+
+if __name__ == "__main__":
+    main()
