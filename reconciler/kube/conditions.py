@@ -1,0 +1,156 @@
+"""Conditions of a resource from its one reason: Ready, Drifted, Conflict and Paused always, Reconciling and Stalled while true.
+
+``lastTransitionTime`` changes when a status flips and at no other time, so that a restart writes nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler import errors
+from reconciler.kube.reasons import TABLE, Reason, Truth
+from reconciler.kube.resources import time_text
+from reconciler.manifest.cluster_rules import seconds_of
+
+MOST_CHARACTERS: Final = 1024
+"""Longest message; the schema allows more, but nobody reads it, and five thousand objects hold one each."""
+
+NOT_COMPARED: Final = "NotCompared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What kept a whole pass from its work.
+
+    Attributes:
+        reason: Which.
+        message: For whoever owns the QuotaCluster; documents say the row's own sentence instead.
+    """
+
+    reason: Reason
+    message: str
+
+
+def conditions(
+    reason: Reason,
+    message: str,
+    *,
+    generation: int,
+    previous: Iterable[Mapping[str, Any]],
+    now: float,
+    drifted: str | None = None,
+    conflict: str | None = None,
+    keep: bool = False,
+) -> list[dict[str, Any]]:
+    """The conditions that a resource has by this reason.
+
+    Args:
+        reason: Of the Ready condition.
+        message: For people; cut where it is too long.
+        generation: That the reason was found for.
+        previous: The conditions so far.
+        now: Seconds since the epoch.
+        drifted: What has drifted; "" = nothing, ``None`` = it was not compared.
+        conflict: What is in conflict; "" = nothing, ``None`` = it was not compared.
+        keep: Whether what was not compared stays as it was found last, because nothing could be asked.
+    """
+    row = TABLE[reason]
+    before = {str(one.get("type")): one for one in previous}
+    words = bounded(message)
+    made = [_condition("Ready", row.ready, reason, words)]
+    made.append(_aspect("Drifted", "NoDrift", drifted, before if keep else {}))
+    made.append(_aspect("Conflict", "NoConflict", conflict, before if keep else {}))
+    made.append(
+        _condition("Paused", "True", reason, words)
+        if row.paused
+        else _condition("Paused", "False", "NotSuspended", "")
+    )
+    if row.reconciling:
+        made.append(_condition("Reconciling", "True", reason, words))
+    if row.stalled:
+        made.append(_condition("Stalled", "True", reason, words))
+    for one in made:
+        if "observedGeneration" not in one:
+            one["observedGeneration"] = generation
+        one["lastTransitionTime"] = _since(one, before, now)
+    return made
+
+
+def _condition(kind: str, status: Truth, reason: str, message: str) -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": str(reason), "message": message}
+
+
+def _aspect(
+    kind: str, nothing: str, found: str | None, before: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    if found is None:
+        kept = before.get(kind)
+        return dict(kept) if kept else _condition(kind, "Unknown", NOT_COMPARED, "")
+    if found:
+        return _condition(kind, "True", kind, bounded(found))
+    return _condition(kind, "False", nothing, "")
+
+
+def _since(one: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]], now: float) -> str:
+    earlier = before.get(one["type"])
+    if earlier is not None and earlier.get("status") == one["status"]:
+        kept = earlier.get("lastTransitionTime")
+        if isinstance(kept, str) and seconds_of(kept) is not None:
+            return kept
+    return time_text(now)
+
+
+def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """One condition of a status, empty where it has none."""
+    found = status.get("conditions")
+    for one in found if isinstance(found, list) else ():
+        if isinstance(one, Mapping) and one.get("type") == kind:
+            return one
+    return {}
+
+
+def bounded(text: str, most: int = MOST_CHARACTERS) -> str:
+    """The text, or its beginning and how much was left out."""
+    if len(text) <= most:
+        return text
+    mark = f" … ({len(text) - most} characters more)"
+    return text[: most - len(mark)] + mark
+
+
+# ---- errors ----------------------------------------------------------------------------------
+
+_OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (
+    (errors.WrongCluster, Reason.WRONG_CLUSTER),
+    (errors.AuthenticationError, Reason.AUTHENTICATION_FAILED),
+    (errors.AuthorizationError, Reason.AUTHORIZATION_FAILED),
+    (errors.TlsError, Reason.TLS_FAILED),
+    (errors.ControllerAway, Reason.BROKER_UNAVAILABLE),
+    (errors.UnsupportedVersion, Reason.UNSUPPORTED_BROKER),
+    (errors.ConnectError, Reason.BROKER_UNAVAILABLE),
+    (errors.RequestTimeout, Reason.BROKER_UNAVAILABLE),
+    (errors.InventoryLocked, Reason.OTHER_WRITER),
+    (errors.InventoryError, Reason.RECORDS_UNREADABLE),
+    (errors.Refused, Reason.OTHER_WRITER),
+    (errors.ConfigError, Reason.INVALID),
+    (errors.StalePlan, Reason.PENDING),
+    (errors.Interrupted, Reason.PENDING),
+)
+"""Closest class first."""
+
+
+def trouble_of(error: errors.KquotaError) -> Trouble:
+    """What an error that ended a pass means: the first fitting row, never a guess that all is well."""
+    message = f"{error}; {error.hint}" if error.hint else str(error)
+    return Trouble(reason=_reason_of(error), message=message)
+
+
+def _reason_of(error: errors.KquotaError) -> Reason:
+    if isinstance(error, errors.CredentialsError):
+        known = {reason.value: reason for reason in Reason if reason.startswith("Secret")}
+        return known.get(error.reason, Reason.SECRET_INVALID)
+    if isinstance(error, errors.KubernetesError):
+        return Reason.KUBERNETES_UNAVAILABLE if error.retriable else Reason.KUBERNETES_REFUSED
+    for kind, reason in _OF_ERRORS:
+        if isinstance(error, kind):
+            return reason
+    return Reason.PENDING if error.retriable else Reason.FAILED
