@@ -34,7 +34,7 @@ def write_text(path: Path, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, *, most: int = MAX_BYTES) -> str:
     """The text of a document that we wrote.
 
     Raises:
@@ -42,9 +42,9 @@ def read_text(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise UsageError(f"{path} is larger than {MAX_BYTES} bytes")
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise UsageError(f"{path} is larger than {most} bytes")
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is no UTF-8 text") from error

@@ -55,7 +55,7 @@ def plan_markdown(
         "",
         prose(summary(preview)),
     ]
-    head += _alerts(preview)
+    head += _fitting(_alerts(preview), limit // 2)
     if preview.impact is not None:
         head += (
             ["", *(prose(line) for line in impact_lines(preview))] if impact_lines(preview) else []
@@ -69,10 +69,19 @@ def plan_markdown(
     return _fitted(head, tables, foot, limit=limit, cut=cut or _plain_cut)
 
 
-def outcome_markdown(outcome: Outcome, *, limit: int = GITHUB_LIMIT, cut: Cut | None = None) -> str:
-    """An outcome as Markdown; only what did not go well is listed."""
+def outcome_markdown(
+    outcome: Outcome,
+    *,
+    limit: int = GITHUB_LIMIT,
+    title: str = "",
+    marker: str = "",
+    cut: Cut | None = None,
+) -> str:
+    """An outcome as Markdown; only what did not go well is listed. The arguments are those of :func:`plan_markdown`."""
     done = sum(pair.is_done for pair in outcome.pairs)
-    head = [f"**{done:,} of {count(len(outcome.pairs), 'change')} applied and visible**"]
+    head = [marker] if marker else []
+    head += [f"### {prose(title)}", ""] if title else []
+    head += [f"**{done:,} of {count(len(outcome.pairs), 'change')} applied and visible**"]
     if outcome.failure:
         head += ["", prose(outcome.failure)]
     rows, _ = trouble_rows(outcome, most=len(outcome.pairs))
@@ -170,6 +179,20 @@ def _alerts(preview: Preview) -> list[str]:
         lines += [f"- {prose(one)}" for one in preview.warnings]
         lines += [f"- {markdown(one.place)}: {prose(one.message)}" for one in preview.advice]
     return lines
+
+
+def _fitting(lines: list[str], room: int) -> list[str]:
+    """The lines that fit, and how many do not: thousands of violations must not push the text over its limit."""
+    if _size(lines) <= room:
+        return lines
+    kept, left = list[str](), room - 100
+    for line in lines:
+        left -= len(line) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    missing = sum(line.startswith("- ") for line in lines[len(kept) :])
+    return [*kept, "", f"… and {count(missing, 'line')} more; the JSON plan has all of them."]
 
 
 def _size(lines: Sequence[str]) -> int:

@@ -99,10 +99,13 @@ def _check_sums(fields: dict[str, Reader], preview: Preview) -> None:
 
 
 def _findings(fields: dict[str, Reader]) -> tuple[Finding, ...]:
-    return tuple(_finding(one, kind.name) for kind in SECTIONS for one in fields[kind.name].items())
+    return tuple(
+        read_finding(one, kind.name) for kind in SECTIONS for one in fields[kind.name].items()
+    )
 
 
-def _finding(reader: Reader, section: str) -> Finding:
+def read_finding(reader: Reader, section: str) -> Finding:
+    """One finding, which must belong to the section that it stands in."""
     row = reader.fields(*_FINDING)
     subject = _subject(row)
     cause = _CAUSES[row["cause"].one_of(_CAUSES)]

@@ -1,0 +1,271 @@
+"""What ``kquota post`` says: one document read, checked and made into a text of the right length for its host."""
+
+import json
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from reconciler.cli.files import MAX_BYTES, read_text
+from reconciler.cli.post import Post
+from reconciler.errors import ConfigError, ForgeError, UsageError
+from reconciler.forge.marker import Kind, Marker, with_state
+from reconciler.quota.report import Preview
+from reconciler.render import drift_issue, json_outcome, json_plan
+from reconciler.render.json_plan import counts
+from reconciler.render.markdown import outcome_markdown, plan_markdown
+from reconciler.render.read_outcome import read_outcome
+from reconciler.render.read_preview import read_preview
+from reconciler.render.units import count
+
+MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
+"""Largest document that another run made: the privileged half of a workflow for forks reads what a stranger wrote."""
+
+T = TypeVar("T")
+
+_URL: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%-]{1,2000}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """Drift, as an issue."""
+
+    title: str
+    body: Callable[[int], str]
+    recovered: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """What is to be told.
+
+    Attributes:
+        wanted: As it was typed.
+        marker: Which comment or issue it is.
+        body: The whole text, of at most so many characters.
+        is_quiet: Whether there is nothing to say.
+        outputs: Facts for the next step, all of them text.
+        preview: The plan, where it is one.
+        incident: The issue, where it is drift.
+    """
+
+    wanted: Post
+    marker: Marker
+    body: Callable[[int], str]
+    is_quiet: bool
+    outputs: Mapping[str, str]
+    preview: Preview | None = None
+    incident: Incident | None = None
+
+
+def run_told(work: Coroutine[Any, Any, T]) -> T:
+    """The result of talking to a host.
+
+    Raises:
+        ForgeError: The host refuses.
+    """
+    from reconciler.cli.running import run
+
+    return run(work)
+
+
+def letter_of(wanted: Post, *, foreign: bool = False, untrusted: str = "") -> Letter:
+    """Read the document and say what it is.
+
+    Args:
+        wanted: As it was typed.
+        foreign: Whether another run made the document.
+        untrusted: The fork whose run made the document; "" = our own repository.
+
+    Raises:
+        ConfigError: It is cut off, edited or none of ours.
+        StalePlan: Another version made it.
+        UsageError: It cannot be read, or options do not fit it.
+    """
+    where = str(wanted.document)
+    text = read_text(wanted.document, most=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
+    makers: Mapping[str, tuple[Kind, Callable[[Post, str, str, Marker], Letter]]] = {
+        json_plan.KIND: ("plan", _plan),
+        json_outcome.KIND: ("outcome", _outcome),
+        drift_issue.KIND: ("drift", _drift),
+    }
+    found = _kind_of(text, where)
+    if found not in makers:
+        raise ConfigError(
+            "this is no plan, outcome or report of drift",
+            where=where,
+            hint="it is what `plan --out`, `apply --out` or `drift --format json` wrote; several clusters are told one by one",
+        )
+    kind, make = makers[found]
+    if wanted.issue and kind != "drift":
+        raise UsageError("--issue is about drift; this document is none")
+    made = make(wanted, text, where, Marker(kind=kind, label=wanted.label))
+    if not untrusted or made.preview is None:
+        return made
+    return _plan_letter(wanted, _distrusted(made.preview, untrusted), made.marker)
+
+
+def _kind_of(text: str, where: str) -> str:
+    """What kind of document it says to be; whether it is one, its strict reader decides.
+
+    Raises:
+        ConfigError: It is no whole JSON document.
+    """
+    try:
+        top = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"no whole JSON document ({error})",
+            where=where,
+            hint="it was cut off or edited; make it anew",
+        ) from error
+    return str(top.get("kind", "")) if isinstance(top, dict) else ""
+
+
+def _distrusted(preview: Preview, fork: str) -> Preview:
+    """The same with a warning: whoever made it may have written what they like about the cluster."""
+    warning = f"made by a run of the fork {fork}, so what it says about the cluster and the broker was not verified"
+    return replace(preview, warnings=(warning, *preview.warnings))
+
+
+# ---- one maker per kind ------------------------------------------------------------------------
+
+
+def _plan(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
+    return _plan_letter(wanted, read_preview(text, where=where), marker)
+
+
+def _plan_letter(wanted: Post, preview: Preview, marker: Marker) -> Letter:
+    def body(limit: int) -> str:
+        made = plan_markdown(
+            preview,
+            limit=limit,
+            title=wanted.title or _titled(wanted.label),
+            marker=marker.line,
+            cut=lambda missing: _cut(missing, wanted.details_url),
+        )
+        return _within(made, limit, marker)
+
+    numbers = counts(preview)
+    quiet = not (
+        preview.plan.changes
+        or preview.plan.drift
+        or preview.violations
+        or preview.warnings
+        or preview.errored
+    )
+    outputs = {name: str(numbers[name]) for name in ("create", "update", "remove", "violations")}
+    outputs |= {
+        "drift": str(len(preview.plan.drift)),
+        "has-changes": str(bool(preview.plan.changes)).lower(),
+        "applyable": str(preview.applyable).lower(),
+        "errored": str(preview.errored).lower(),
+        "digest": preview.plan.digest,
+        "cluster-id": preview.plan.cluster_id,
+    }
+    return Letter(
+        wanted=wanted, marker=marker, body=body, is_quiet=quiet, outputs=outputs, preview=preview
+    )
+
+
+def _outcome(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
+    outcome = read_outcome(text, where=where)
+
+    def body(limit: int) -> str:
+        made = outcome_markdown(
+            outcome,
+            limit=limit,
+            title=wanted.title or f"{_titled(wanted.label)}: applied",
+            marker=marker.line,
+            cut=lambda missing: _cut(missing, wanted.details_url),
+        )
+        return _within(made, limit, marker)
+
+    outputs = {
+        "complete": str(outcome.complete).lower(),
+        "applied": str(outcome.count("APPLIED")),
+        "digest": outcome.digest,
+    }
+    return Letter(
+        wanted=wanted, marker=marker, body=body, is_quiet=not outcome.pairs, outputs=outputs
+    )
+
+
+def _drift(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
+    report = drift_issue.read_drift(text, where=where)
+    details = _link(wanted.details_url)
+    head = with_state(marker, report.facts)
+
+    def body(limit: int) -> str:
+        made = drift_issue.issue_markdown(
+            report, head=head, limit_characters=limit, details=details
+        )
+        return _within(made, limit, marker)
+
+    incident = Incident(
+        title=wanted.title or drift_issue.issue_title(wanted.label, report),
+        body=body,
+        recovered=None
+        if report.findings
+        else drift_issue.recovered_markdown(report, details=details),
+    )
+    found = len(report.findings)
+    outputs = {"drift": str(found), "has-drift": str(bool(found)).lower()}
+    return Letter(
+        wanted=wanted,
+        marker=marker,
+        body=body,
+        is_quiet=not found,
+        outputs=outputs,
+        incident=incident if wanted.issue else None,
+    )
+
+
+# ---- texts -------------------------------------------------------------------------------------
+
+
+def _titled(label: str) -> str:
+    return f"Kafka quotas: {label}" if label else "Kafka quotas"
+
+
+def _link(url: str) -> str:
+    """A Markdown link; "" without an address.
+
+    Raises:
+        UsageError: The address could break out of the link.
+    """
+    if not url:
+        return ""
+    if not _URL.fullmatch(url):
+        raise UsageError(f"{url!r} is no plain web address", hint="--details-url https://...")
+    return f"[The run]({url}) has all of it."
+
+
+def _cut(missing: int, url: str) -> str:
+    told = _link(url) or "The JSON plan has all of them."
+    return f"… and {count(missing, 'row')} more. {told}"
+
+
+def _within(text: str, limit: int, marker: Marker) -> str:
+    """The text, or where even its first lines are too long a sentence in its place."""
+    if len(text) <= limit:
+        return text
+    return (
+        f"{marker.line}\n**This is too long to be shown here.** The JSON document has all of it.\n"
+    )
+
+
+def token_of(variable: str) -> str:
+    """The token from the environment.
+
+    Raises:
+        ForgeError: There is none, as in the pipeline of a fork.
+    """
+    import os
+
+    text = os.environ.get(variable, "")
+    if not text.strip():
+        raise ForgeError(
+            f"{variable} is not set", hint=f"the token comes from {variable} and nowhere else"
+        )
+    return text

@@ -1,0 +1,178 @@
+"""``kquota post github``: the runner's files, then comment or issue; and the plan that was reviewed."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from reconciler import __version__
+from reconciler.cli.console import Console
+from reconciler.cli.post import Place
+from reconciler.cli.posting import Letter, token_of
+from reconciler.client.clock import SystemClock
+from reconciler.errors import UsageError
+from reconciler.forge import github as host
+from reconciler.forge import runner
+from reconciler.forge.token import Token
+from reconciler.render.sarif import RULES, plan_findings
+
+TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
+
+_LEVELS: Final[Mapping[str, runner.Level]] = {
+    "error": "error",
+    "warning": "warning",
+    "note": "notice",
+}
+
+
+def fork_of(place: Place) -> str:
+    """The fork that the head is in; "" = the repository itself, or not known."""
+    if place.head_repo and place.head_repo.casefold() != place.repo.casefold():
+        return host.checked_repository(place.head_repo)
+    return ""
+
+
+def write_summary(letter: Letter) -> None:
+    """The whole text as the summary of the job, as far as the runner takes it.
+
+    Raises:
+        UsageError: This is no step of a workflow.
+    """
+    path = _file("GITHUB_STEP_SUMMARY", "--summary")
+    room = runner.room_in(path)
+    limit = room
+    text = letter.body(limit)
+    while len(text.encode()) > room and limit > 0:  # the limit counts characters, the runner bytes
+        limit = limit * room // len(text.encode()) - 1
+        text = letter.body(max(limit, 0))
+    if len(text.encode()) <= room:
+        runner.write_summary(path, text + "\n")
+
+
+def print_annotations(console: Console, letter: Letter, *, prefix: str) -> None:
+    """Remarks beside the lines of rules, as workflow commands."""
+    if letter.preview is None:
+        return
+    made = [
+        runner.Annotation(
+            level=_LEVELS[RULES[one.rule][0]],
+            path=str(PurePosixPath(prefix, one.path)) if one.path else "",
+            line=one.line,
+            message=one.message,
+        )
+        for one in plan_findings(letter.preview)
+    ]
+    title = letter.wanted.title or f"Kafka quotas {letter.wanted.label}".rstrip()
+    for line in runner.annotation_lines(made, title=title):
+        console.fact(line)
+    console.flush()
+
+
+def write_outputs(facts: Mapping[str, str]) -> None:
+    """Facts for the next step.
+
+    Raises:
+        UsageError: This is no step of a workflow.
+    """
+    runner.write_outputs(_file("GITHUB_OUTPUT", "--outputs"), facts)
+
+
+async def told(console: Console, letter: Letter, place: Place) -> Mapping[str, str]:
+    """Comment or issue; what the next step may want to know of it.
+
+    Raises:
+        ForgeError: The host refuses, or the pull request cannot be found.
+    """
+    by_head = bool(place.sha)
+    wants_comment = (place.pull is not None or by_head) and letter.wanted.method != "never"
+    if letter.incident is None and not wants_comment:
+        return {}
+    if not place.repo:
+        raise UsageError("no repository was named", hint="--repo owner/name")
+    token = Token(token_of(TOKEN))
+    clock = SystemClock()
+    async with host.github(letter.wanted.api_url, token, clock=clock, version=__version__) as rest:
+        here = host.GitHub(rest, place.repo, author=place.author)
+        if letter.incident is not None:
+            return await _issue(console, letter, here)
+        return await _comment(console, letter, here, await _pull(here, place))
+
+
+async def _pull(here: host.GitHub, place: Place) -> int:
+    """The pull request: as given, checked where the head is known, or looked up by it."""
+    if not place.sha:
+        assert place.pull is not None  # noqa: S101 - told() looked
+        return place.pull
+    head = host.Head(repository=place.head_repo, sha=place.sha, branch=place.head_branch)
+    if place.pull is None:
+        return await here.pull_of(head)
+    await here.check_pull(place.pull, head)
+    return place.pull
+
+
+async def _comment(
+    console: Console, letter: Letter, here: host.GitHub, number: int
+) -> Mapping[str, str]:
+    from reconciler.forge.sticky import post
+
+    made = await post(
+        host.PullComments(here, number),
+        letter.marker,
+        letter.body(host.COMMENT_CHARACTERS),
+        method=letter.wanted.method,
+        is_quiet=letter.is_quiet,
+    )
+    console.note(f"pull request {number}: comment {made.deed}")
+    if made.note is None:
+        return {}
+    if made.deed == "created":
+        await _check_author(console, here, made.note.author)
+    return {"comment-id": str(made.note.id), "comment-url": made.note.url}
+
+
+async def _check_author(console: Console, here: host.GitHub, author: str) -> None:
+    """Warn if the next run would not know this comment again."""
+    own = await here.own_name()
+    if own.casefold() != author.casefold():
+        console.warning(
+            f"the comment was written by {author}, and {own} was expected; say --author {author}"
+        )
+
+
+async def _issue(console: Console, letter: Letter, here: host.GitHub) -> Mapping[str, str]:
+    from reconciler.forge.incident import tell
+
+    assert letter.incident is not None  # noqa: S101 - told() looked
+    made = await tell(
+        here,
+        letter.marker,
+        title=letter.incident.title,
+        body=letter.incident.body(host.COMMENT_CHARACTERS),
+        recovered=letter.incident.recovered,
+    )
+    console.note(f"issue about drift: {made.deed}")
+    return {} if made.issue is None else {"issue": str(made.issue.number)}
+
+
+async def fetched(
+    api_url: str, repository: str, *, commit: str, workflow: str, artifact: str
+) -> tuple[str, int]:
+    """The plan that was reviewed before a commit was merged, and its pull request.
+
+    Raises:
+        ForgeError: There is none.
+    """
+    from reconciler.forge.reviewed import reviewed_plan
+
+    token = Token(token_of(TOKEN))
+    async with host.github(api_url, token, clock=SystemClock(), version=__version__) as rest:
+        here = host.GitHub(rest, repository)
+        number, head = await here.pull_merged_as(commit)
+        return await reviewed_plan(here, head, workflow=workflow, artifact=artifact), number
+
+
+def _file(variable: str, option: str) -> Path:
+    name = os.environ.get(variable, "")
+    if not name:
+        raise UsageError(f"{option} is for steps of a workflow: {variable} is not set")
+    return Path(name)

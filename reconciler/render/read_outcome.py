@@ -1,0 +1,99 @@
+"""Reading an outcome whole, to show it; ``json_outcome.read_undo`` reads what a rollback needs."""
+
+from datetime import datetime
+from typing import Final
+
+from reconciler.quota.change import Change
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.policy import Cause
+from reconciler.quota.report import Origin, Outcome, PairOutcome, Seen
+from reconciler.render.documents import Reader, load
+from reconciler.render.json_outcome import FORMAT, KIND
+
+_KEYS: Final = {str(key): key for key in Key}
+_CAUSES: Final = {str(cause): cause for cause in Cause}
+_SEEN: Final = {str(seen): seen for seen in Seen}
+_WORDS: Final = dict.fromkeys(("APPLIED", "REJECTED", "HELD", "UNKNOWN", "NOT SENT"))
+
+
+def read_outcome(text: str, *, where: str) -> Outcome:
+    """An outcome as far as it is shown: what became of each change, and what stopped the rest.
+
+    Raises:
+        ConfigError: It is cut off, edited out of shape, of another kind or format.
+    """
+    fields = load(text, kind=KIND, format_version=FORMAT, where=where).fields(
+        "kind", "format", "clusterId", "digest", "startedAt", "endedAt", "origin", "complete", "interrupted",
+        "recorded", "failure", "recordChanges", "counts", "brokers", "pairs",
+    )  # fmt: skip
+    origin = fields["origin"].fields("who", "commit", "toolVersion")
+    made = Outcome(
+        cluster_id=fields["clusterId"].text(),
+        digest=fields["digest"].text(),
+        pairs=tuple(_pair(one) for one in fields["pairs"].items()),
+        bookkeeping=fields["recordChanges"].whole(),
+        recorded=fields["recorded"].truth(),
+        interrupted=fields["interrupted"].truth(),
+        failure=fields["failure"].text(),
+        started_at=_instant(fields["startedAt"]),
+        ended_at=_instant(fields["endedAt"]),
+        origin=Origin(
+            who=origin["who"].text(),
+            commit=origin["commit"].text(),
+            tool_version=origin["toolVersion"].text(),
+        ),
+    )
+    if fields["complete"].truth() is not made.complete:
+        fields["complete"].fail(f"{made.complete}, as the pairs say".lower())
+    return made
+
+
+def _pair(reader: Reader) -> PairOutcome:
+    row = reader.fields(
+        "entity", "text", "key", "cause", "before", "after", "outcome", "seen", "found",
+        optional=("error", "waitsFor", "why"),
+    )  # fmt: skip
+    change = Change(
+        entity=row["entity"].entity(),
+        key=_KEYS[row["key"].one_of(_KEYS)],
+        before=row["before"].quota_value(),
+        after=row["after"].quota_value(),
+        cause=_CAUSES[row["cause"].one_of(_CAUSES)],
+    )
+    return PairOutcome(
+        change=change,
+        result=_result(reader, row),
+        seen=_SEEN[row["seen"].one_of(_SEEN)],
+        found=row["found"].quota_value(),
+    )
+
+
+def _result(reader: Reader, row: dict[str, Reader]) -> Result | None:
+    word = row["outcome"].one_of(_WORDS)
+    needed = {"REJECTED": "error", "HELD": "waitsFor", "UNKNOWN": "why"}.get(word)
+    if needed is not None and needed not in row:
+        reader.fail(f"an object with the field {needed!r}")
+    match word:
+        case "APPLIED":
+            return Applied()
+        case "REJECTED":
+            error = row["error"].fields("code", "name", "message")
+            return Rejected(
+                code=error["code"].whole(),
+                name=error["name"].text(),
+                message=error["message"].text(),
+            )
+        case "HELD":
+            return Held(waits_for=tuple(one.entity() for one in row["waitsFor"].items()))
+        case "UNKNOWN":
+            return Unknown(why=row["why"].text())
+        case _:
+            return None
+
+
+def _instant(reader: Reader) -> float:
+    try:
+        return datetime.fromisoformat(reader.text()).timestamp()
+    except ValueError:
+        reader.fail("an instant such as 2025-11-21T12:00:00Z")

@@ -1,0 +1,76 @@
+"""Fixtures of the code hosts' tests: fake hosts that must have nothing to complain of, and a client of each."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from reconciler.forge.github import GitHub, github
+from reconciler.forge.gitlab import GitLab, gitlab
+from reconciler.forge.rest import BOUNDS
+from reconciler.forge.token import Token
+from tests.fakes.clock import FakeClock
+from tests.forge.github_api import GitHubApi
+from tests.forge.gitlab_api import GitLabApi
+
+SHA = "a" * 40
+
+
+@pytest.fixture
+def api() -> Iterator[GitHubApi]:
+    """A fake GitHub that needs no network, with pull request 7."""
+    with GitHubApi() as running:
+        running.pull(7, sha=SHA)
+        yield running
+    assert running.complaints == []
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def at_github(api, clock) -> Callable[..., Any]:
+    """`at_github(lambda host: host.own_name())`: what a coroutine gives, with a client of the fake."""
+
+    def run(
+        work: Callable[[GitHub], Awaitable[Any]],
+        *,
+        who: str = "ghs_workflow",
+        bounds=BOUNDS,
+        **more,
+    ) -> Any:
+        async def inside() -> Any:
+            async with github(
+                api.url, Token(who), clock=clock, version="test", bounds=bounds
+            ) as rest:
+                return await work(GitHub(rest, api.repository, **more))
+
+        return asyncio.run(inside())
+
+    return run
+
+
+@pytest.fixture
+def gitlab_api() -> Iterator[GitLabApi]:
+    """A fake GitLab with merge request 7."""
+    with GitLabApi() as running:
+        running.merge_requests[7] = SHA
+        yield running
+    assert running.complaints == []
+
+
+@pytest.fixture
+def at_gitlab(gitlab_api, clock) -> Callable[..., Any]:
+    """The same for GitLab."""
+
+    def run(work: Callable[[GitLab], Awaitable[Any]], *, who: str = "glpat-bot") -> Any:
+        async def inside() -> Any:
+            async with gitlab(gitlab_api.url, Token(who), clock=clock, version="test") as rest:
+                return await work(GitLab(rest, gitlab_api.project))
+
+        return asyncio.run(inside())
+
+    return run

@@ -1,0 +1,240 @@
+"""The parts of GitLab's REST API (v4) that are in use, over HTTP, with strict checks written by hand.
+
+GitLab publishes no description with answers' schemas for these, so paths, methods, fields and limits were taken from its
+documentation: notes, issues, merge requests, users, pagination by Link and rate limits.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import unquote, urlencode
+
+from tests.forge.github_api import Refusal, Seen, handler
+
+LONGEST = 1_000_000
+PAGE_PARAMETERS = {"per_page", "page"}
+QUERIES = {
+    "notes": PAGE_PARAMETERS | {"sort", "order_by"},
+    "issues": PAGE_PARAMETERS | {"state", "order_by", "sort", "scope", "author_id", "labels"},
+}
+WORDS = {
+    "sort": {"asc", "desc"},
+    "order_by": {"created_at", "updated_at"},
+    "state": {"opened", "closed", "all"},
+    "scope": {"all", "created_by_me", "assigned_to_me"},
+}
+
+
+@dataclass
+class GitLabNote:
+    """A note, as it was posted."""
+
+    id: int
+    number: int
+    author: str
+    body: str
+    system: bool = False
+
+
+@dataclass
+class GitLabIssue:
+    """An issue, as it was posted."""
+
+    iid: int
+    author: str
+    title: str
+    description: str
+    state: str = "opened"
+
+
+class GitLabApi:
+    """A server between `__enter__` and `__exit__`, for one project."""
+
+    def __init__(self, *, project: str = "team/quotas") -> None:
+        self.project = project
+        self.accounts = {
+            "glpat-bot": ("project_1_bot", "api"),
+            "glpat-reader": ("project_2_bot", "read_api"),
+        }
+        self.merge_requests: dict[int, str] = {}
+        self.notes: list[GitLabNote] = []
+        self.issue_notes: list[GitLabNote] = []
+        self.issues: list[GitLabIssue] = []
+        self.requests: list[Seen] = []
+        self.complaints: list[str] = []
+        self.faults: list[Callable[[Seen], Refusal | None]] = []
+        self._ids = itertools.count(501)
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/api/v4"
+
+    def note(self, number: int, author: str, body: str, *, system: bool = False) -> GitLabNote:
+        """A note by somebody."""
+        made = GitLabNote(next(self._ids), number, author, body, system)
+        self.notes.append(made)
+        return made
+
+    def answer(self, seen: Seen) -> tuple[int, dict[str, str], Any]:
+        with self._lock:
+            self.requests.append(seen)
+            try:
+                for fault in self.faults:
+                    refusal = fault(seen)
+                    if refusal is not None:
+                        raise refusal
+                return self._routed(seen)
+            except Refusal as no:
+                return no.status, no.headers, {"message": no.message}
+
+    def _routed(self, seen: Seen) -> tuple[int, dict[str, str], Any]:
+        account = self.accounts.get(seen.headers.get("private-token", ""))
+        if account is None or "authorization" in seen.headers:
+            raise Refusal(401, "401 Unauthorized")
+        name, scope = account
+        if seen.method != "GET" and scope != "api":
+            raise Refusal(403, "insufficient_scope")
+        if seen.path == "/api/v4/user":
+            return 200, {}, {"id": 1, "username": name}
+        steps = seen.path.removeprefix("/api/v4/").split("/")
+        if steps[0] != "projects" or unquote(steps[1]) != self.project:
+            raise Refusal(404, "404 Project Not Found")
+        match [seen.method, *steps[2:]]:
+            case ["GET", "merge_requests", number]:
+                return 200, {}, {"iid": int(number), "sha": self._merge_request(number)}
+            case [_, "merge_requests", number, "notes", *rest]:
+                self._merge_request(number)
+                return self._notes(seen, name, int(number), rest)
+            case [_, "issues", *rest]:
+                return self._issues(seen, name, rest)
+            case _:
+                raise self._complaint(f"no {seen.method} {seen.path}")
+
+    def _notes(
+        self, seen: Seen, name: str, number: int, rest: list[str]
+    ) -> tuple[int, dict[str, str], Any]:
+        match [seen.method, *rest]:
+            case ["GET"]:
+                return self._page(
+                    seen, "notes", [_note(one) for one in self.notes if one.number == number]
+                )
+            case ["POST"]:
+                return 201, {}, _note(self.note(number, name, self._text(seen, "body")))
+            case ["PUT", key]:
+                one = self._own(key, name)
+                one.body = self._text(seen, "body")
+                return 200, {}, _note(one)
+            case ["DELETE", key]:
+                self.notes.remove(self._own(key, name))
+                return 204, {}, None
+            case _:
+                raise self._complaint(f"no {seen.method} {seen.path}")
+
+    def _issues(self, seen: Seen, name: str, rest: list[str]) -> tuple[int, dict[str, str], Any]:
+        match [seen.method, *rest]:
+            case ["GET"]:
+                state = seen.query.get("state", "all")
+                return self._page(
+                    seen,
+                    "issues",
+                    [_issue(one) for one in self.issues if state in {one.state, "all"}],
+                )
+            case ["POST"]:
+                self._fields(seen, {"title", "description"})
+                made = GitLabIssue(
+                    next(self._ids), name, seen.body["title"], self._text(seen, "description")
+                )
+                self.issues.append(made)
+                return 201, {}, _issue(made)
+            case ["PUT", number]:
+                self._fields(seen, {"title", "description", "state_event"})
+                (one,) = [one for one in self.issues if str(one.iid) == number]
+                one.title = seen.body.get("title", one.title)
+                one.description = seen.body.get("description", one.description)
+                if seen.body.get("state_event") == "close":
+                    one.state = "closed"
+                return 200, {}, _issue(one)
+            case ["POST", number, "notes"]:
+                self.issue_notes.append(
+                    GitLabNote(next(self._ids), int(number), name, self._text(seen, "body"))
+                )
+                return 201, {}, _note(self.issue_notes[-1])
+            case _:
+                raise self._complaint(f"no {seen.method} {seen.path}")
+
+    def _merge_request(self, number: str) -> str:
+        if int(number) not in self.merge_requests:
+            raise Refusal(404, "404 Not found")
+        return self.merge_requests[int(number)]
+
+    def _own(self, key: str, name: str) -> GitLabNote:
+        one = next((one for one in self.notes if str(one.id) == key), None)
+        if one is None:
+            raise Refusal(404, "404 Note Not Found")
+        if one.author != name:
+            raise self._complaint(f"a note of {one.author} was touched")
+        return one
+
+    def _text(self, seen: Seen, name: str) -> str:
+        if name == "body":
+            self._fields(seen, {"body"})
+        text = seen.body.get(name)
+        if not isinstance(text, str) or not text:
+            raise Refusal(400, f"{name} is missing")
+        if len(text) > LONGEST:
+            raise Refusal(422, f"{name} is too long (maximum is {LONGEST} characters)")
+        return text
+
+    def _fields(self, seen: Seen, known: set[str]) -> None:
+        if not isinstance(seen.body, dict) or not seen.body.keys() <= known:
+            raise self._complaint(f"{seen.method} {seen.path} with {seen.body!r}")
+
+    def _page(self, seen: Seen, kind: str, items: list) -> tuple[int, dict[str, str], Any]:
+        for name, value in seen.query.items():
+            if name not in QUERIES[kind] or value not in WORDS.get(name, {value}):
+                raise self._complaint(f"{kind} take no {name}={value}")
+        size, number = int(seen.query.get("per_page", "20")), int(seen.query.get("page", "1"))
+        if size > 100:
+            raise self._complaint("a page has at most 100 items")
+        headers = {}
+        if number * size < len(items):
+            after = urlencode(seen.query | {"page": str(number + 1)})
+            root = self.url.removesuffix("/api/v4")
+            headers["Link"] = f'<{root}{seen.path}?{after}>; rel="next"'
+        return 200, headers, items[(number - 1) * size : number * size]
+
+    def _complaint(self, text: str) -> Refusal:
+        self.complaints.append(text)
+        return Refusal(400, text)
+
+
+def _note(one: GitLabNote) -> dict:
+    return {
+        "id": one.id,
+        "body": one.body,
+        "author": {"username": one.author},
+        "system": one.system,
+    }
+
+
+def _issue(one: GitLabIssue) -> dict:
+    return {"iid": one.iid, "title": one.title, "description": one.description, "state": one.state,
+            "author": {"username": one.author}, "web_url": f"https://gitlab.example/{one.iid}"}  # fmt: skip

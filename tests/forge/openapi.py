@@ -1,0 +1,140 @@
+"""Holding requests and answers to GitHub's published description: path, method, parameters, bodies."""
+
+import copy
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jsonschema
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from tests.forge.tools import description
+
+ROOT = "urn:github"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path."""
+
+    id: str
+    method: str
+    path: str
+    spec: dict
+
+
+class Description:
+    """An OpenAPI 3.0 document, read as far as it is needed here."""
+
+    def __init__(self, document: dict) -> None:
+        self._document = _nullable(document)
+        resource = Resource.from_contents(self._document, default_specification=DRAFT202012)
+        self._registry = Registry().with_resource(ROOT, resource)
+        self._paths = [
+            (re.compile(re.sub(r"\\\{[^/]+?\\\}", "([^/]+)", re.escape(path)) + r"\Z"), path)
+            for path in self._document["paths"]
+        ]
+
+    def operation(self, method: str, path: str) -> Operation | None:
+        """What a request asks for; a path without a variable there beats one with it."""
+        found = [name for pattern, name in self._paths if pattern.match(path)]
+        for name in sorted(found, key=lambda one: one.count("{")):
+            spec = self._document["paths"][name].get(method.lower())
+            if spec is not None:
+                return Operation(id=spec["operationId"], method=method, path=name, spec=spec)
+        return None
+
+    def request_faults(self, operation: Operation, query: dict[str, str], body: Any) -> list[str]:
+        """What is wrong with parameters and body; empty = nothing."""
+        faults: list[str] = []
+        known = {one["name"]: one for one in map(self._resolved, operation.spec["parameters"])}
+        for name, value in query.items():
+            one = known.get(name)
+            if one is None or one["in"] != "query":
+                faults.append(f"{operation.id} has no query parameter {name}")
+                continue
+            faults += self._faults(_typed(value, one["schema"]), one["schema"], f"query {name}")
+        wanted = operation.spec.get("requestBody")
+        if wanted is None:
+            return faults + ([f"{operation.id} takes no body"] if body is not None else [])
+        schema = wanted["content"]["application/json"]["schema"]
+        if body is None:
+            return faults + ([f"{operation.id} needs a body"] if wanted.get("required") else [])
+        strict = schema | {"additionalProperties": False} if "properties" in schema else schema
+        return faults + self._faults(body, strict, "body")
+
+    def answer_faults(self, operation: Operation, status: int, body: Any) -> list[str]:
+        """What is wrong with an answer of ours; empty = nothing."""
+        spec = operation.spec["responses"].get(str(status))
+        if spec is None:
+            return []  # rate limits and the like are described elsewhere
+        content = self._resolved(spec).get("content", {}).get("application/json")
+        return [] if content is None else self._faults(body, content["schema"], f"answer {status}")
+
+    def example(self, operation: Operation, status: int) -> Any:
+        """The example of an answer, a copy."""
+        content = self._resolved(operation.spec["responses"][str(status)])["content"]
+        examples = content["application/json"]["examples"]
+        return copy.deepcopy(self._resolved(next(iter(examples.values())))["value"])
+
+    def _resolved(self, spec: dict) -> dict:
+        while "$ref" in spec:
+            at: Any = self._document
+            for step in spec["$ref"].removeprefix("#/").split("/"):
+                at = at[step.replace("~1", "/").replace("~0", "~")]
+            spec = at
+        return spec
+
+    def _faults(self, value: Any, schema: dict, what: str) -> list[str]:
+        validator = jsonschema.Draft202012Validator(_absolute(schema), registry=self._registry)
+        return [
+            f"{what}: {error.json_path}: {error.message[:300]}"
+            for error in validator.iter_errors(value)
+        ]
+
+
+def _typed(value: str, schema: dict) -> Any:
+    if schema.get("type") == "integer" and value.isdigit():
+        return int(value)
+    return (
+        {"true": True, "false": False}.get(value, value)
+        if schema.get("type") == "boolean"
+        else value
+    )
+
+
+def _nullable(node: Any) -> Any:
+    """OpenAPI 3.0 says `nullable: true` where JSON Schema says `null` is a type."""
+    if isinstance(node, list):
+        return [_nullable(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    made = {name: _nullable(one) for name, one in node.items()}
+    if made.get("nullable") is True and (
+        "type" in made or "$ref" in made or "anyOf" in made or "allOf" in made or "oneOf" in made
+    ):
+        made.pop("nullable")
+        return {"anyOf": [made, {"type": "null"}]}
+    return made
+
+
+def _absolute(schema: Any) -> Any:
+    """References of an inline schema, told from the whole document."""
+    if isinstance(schema, list):
+        return [_absolute(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: f"{ROOT}{one}"
+        if name == "$ref" and isinstance(one, str) and one.startswith("#")
+        else _absolute(one)
+        for name, one in schema.items()
+    }
+
+
+@lru_cache(maxsize=1)
+def github() -> Description:
+    """GitHub's."""
+    return Description(description())

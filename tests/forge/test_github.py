@@ -1,0 +1,147 @@
+"""The pull request of a head, by repository and commit and never by anything else; and what a merge was reviewed as."""
+
+import pytest
+
+from reconciler.errors import ConfigError, ForgeError, UsageError
+from reconciler.forge.github import GitHub, Head, checked_repository, workflow_name
+from reconciler.forge.reviewed import MAX_PLAN_BYTES, opened, reviewed_plan
+from tests.forge.github_api import Refusal, zipped
+
+SHA, OTHER, MERGE = "a" * 40, "b" * 40, "c" * 40
+FORK = Head(repository="mallory/quotas", sha=OTHER)
+
+
+def test_a_pull_request_is_found_by_head_repository_and_commit(api, at_github):
+    api.pull(8, sha=OTHER, repo="mallory/quotas", branch="x")
+    api.pull(9, sha=OTHER, repo=None)
+    api.pull(10, sha=OTHER, repo="alice/quotas")
+    for head in (FORK, Head(repository="Mallory/Quotas", sha=OTHER, branch="x")):
+        assert at_github(lambda host, head=head: host.pull_of(head)) == 8
+
+
+def test_a_branch_makes_it_one_short_list(api, at_github):
+    for number in range(100, 165):
+        api.pull(number, sha=f"{number:040}")
+    at_github(lambda host: host.pull_of(Head(repository="octo/quotas", sha=SHA)))
+    assert len(api.requests) == 3
+    api.requests.clear()
+    at_github(
+        lambda host: host.pull_of(Head(repository="octo/quotas", sha=f"{100:040}", branch="change"))
+    )
+    assert all(
+        seen.query.get("head") == "octo:change" or "page" in seen.query for seen in api.requests
+    )
+
+
+@pytest.mark.parametrize("state", ["closed", "moved on", "two"])
+def test_a_head_without_one_open_pull_request_has_none(api, at_github, state):
+    pull = api.pull(8, sha=OTHER, repo="mallory/quotas")
+    if state == "closed":
+        pull.state = "closed"
+    elif state == "moved on":
+        pull.sha = "d" * 40
+    else:
+        api.pull(9, sha=OTHER, repo="mallory/quotas")
+    with pytest.raises(ForgeError):
+        at_github(lambda host: host.pull_of(FORK))
+
+
+def test_a_number_that_does_not_belong_to_the_head_is_refused(api, at_github):
+    api.pull(8, sha=OTHER, repo="mallory/quotas")
+    at_github(lambda host: host.check_pull(8, FORK))
+    with pytest.raises(ForgeError, match="does not have the head"):
+        at_github(lambda host: host.check_pull(7, FORK))
+
+
+@pytest.mark.parametrize("text", ["", "x", "a/b/c", "../x", "a/..", "a/b?c", "a b/c", "a/b\n"])
+def test_what_is_no_repository_never_becomes_part_of_an_address(text):
+    with pytest.raises(UsageError):
+        checked_repository(text)
+    with pytest.raises(UsageError):
+        Head(repository=text, sha=SHA)
+
+
+@pytest.mark.parametrize("sha", ["", "abc", "A" * 40, "a" * 39, "a" * 41, "../" + "a" * 37])
+def test_what_is_no_commit_is_refused(sha):
+    with pytest.raises(UsageError):
+        Head(repository="a/b", sha=sha)
+
+
+@pytest.mark.parametrize("name", ["", "plan", "a/b.yml", "../x.yaml/.."])
+def test_what_is_no_workflow_is_refused(name):
+    with pytest.raises(UsageError):
+        workflow_name(name)
+
+
+# ---- what was reviewed -------------------------------------------------------------------------
+
+
+def reviewed(host: GitHub):
+    async def work():
+        number, head = await host.pull_merged_as(MERGE)
+        return number, await reviewed_plan(host, head, workflow="plan.yml", artifact="p")
+
+    return work()
+
+
+@pytest.fixture
+def merged(api):
+    """Pull request 7 from a fork that is gone, squashed into MERGE; other runs and pull requests around it."""
+    api.pull(6, sha=OTHER).merged_as = OTHER
+    api.pulls[7].merged_as = MERGE
+    api.pulls[7].head_repo = None
+    api.pulls[7].state = "closed"
+    api.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="old")})
+    api.run("other.yml", SHA, artifacts={"p": zipped(plan_json="other workflow")})
+    api.run("plan.yml", OTHER, artifacts={"p": zipped(plan_json="other head")})
+    return api
+
+
+def test_the_newest_successful_run_of_that_head_holds_what_was_reviewed(merged, at_github):
+    merged.run(
+        "plan.yml", SHA, artifacts={"q": zipped(plan_json="q"), "p": zipped(plan_json="new")}
+    )
+    merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="failed")}, conclusion="failure")
+    merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="by hand")}, event="push")
+    assert at_github(reviewed) == (7, "new")
+
+
+@pytest.mark.parametrize(
+    "what", ["no run", "no artifact", "expired", "no pull request", "no rights"]
+)
+def test_a_merge_that_nobody_reviewed_is_told(merged, at_github, what):
+    if what == "no run":
+        merged.runs.clear()
+    elif what == "no artifact":
+        merged.run("plan.yml", SHA)
+    elif what == "expired":
+        merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="x")}, expired=True)
+    elif what == "no pull request":
+        merged.pulls[7].merged_as = ""
+    else:
+        merged.fail_once(Refusal(403, "Resource not accessible by integration"), path="actions")
+    with pytest.raises(ForgeError) as told:
+        at_github(reviewed)
+    assert told.value.hint
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04 cut off",
+        zipped(other="x"),
+        zipped(plan_json="x", more="y"),
+        zipped(**{"../plan_json": "x"}),
+        zipped(plan_json="x" * (MAX_PLAN_BYTES + 1)),
+        zipped(plan_json="x" * 100)[:60],
+    ],
+    ids=["empty", "torn", "another name", "two files", "a way up", "a bomb", "cut off"],
+)
+def test_a_zip_that_is_not_just_a_plan_is_refused(content):
+    with pytest.raises(ConfigError):
+        opened(content, where="artifact")
+
+
+def test_a_zip_with_one_plan_is_opened():
+    assert opened(zipped(plan_json="{}"), where="artifact") == "{}"
