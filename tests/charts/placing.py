@@ -1,0 +1,85 @@
+"""A rendered release without its pods, put into a running Kubernetes for the time of a test; and questions to its authorizer."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.charts.rendering import Manifest, rendered
+from tests.servers.kube.cluster import KubeCluster
+
+PODS = ("Deployment", "Job", "Pod")
+CLUSTER_SCOPED = (
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicy",
+    "ClusterRoleBinding",
+    "ClusterRole",
+)
+FULLNAME = "quotas-kafka-quota-reconciler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Where a release is, and who its accounts are."""
+
+    kube: KubeCluster
+    home: str
+    watched: str
+    objects: tuple[Manifest, ...]
+
+    @property
+    def operator(self) -> str:
+        """The operator's user name."""
+        return f"system:serviceaccount:{self.home}:{FULLNAME}"
+
+    @property
+    def releaser(self) -> str:
+        """The release hook's user name."""
+        return f"{self.operator}-release"
+
+    def may(
+        self, user: str, verb: str, resource: str, *, namespace: str = "", name: str = ""
+    ) -> bool:
+        """Whether `user` may; `resource` is `group/plural` or `group/plural/subresource`, the core group is empty."""
+        group, plural, *rest = resource.split("/")
+        asked = {
+            "namespace": namespace, "verb": verb, "group": group, "resource": plural, "name": name,
+            "subresource": "".join(rest),
+        }  # fmt: skip
+        groups = ["system:authenticated"]
+        if user.startswith("system:serviceaccount:"):
+            groups += ["system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"]
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "groups": groups, "resourceAttributes": asked},
+        }
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return bool(self.kube.api.call("POST", path, review).need()["status"]["allowed"])
+
+
+def listed(objects: Sequence[Manifest]) -> str:
+    """One text with all of them; each says its own namespace."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+
+
+@contextmanager
+def placed(kube: KubeCluster, *arguments: str, narrow: bool = True) -> Iterator[Placed]:
+    """Applies everything but pods and CRDs; takes what is cluster-scoped away again."""
+    home, watched = kube.fresh_namespace(), kube.fresh_namespace()
+    scope = ("--set", f"watch.namespaces={{{watched}}}") if narrow else ()
+    made = rendered("--set", "crds.enabled=false", *scope, *arguments, namespace=home)
+    objects = tuple(one for one in made if one["kind"] not in PODS)
+    kube.kubectl("apply", "-f", "-", input=listed(objects))
+    try:
+        yield Placed(kube=kube, home=home, watched=watched, objects=objects)
+    finally:
+        gone = [
+            one
+            for one in objects
+            if one["kind"] in CLUSTER_SCOPED or one["metadata"].get("namespace") == "default"
+        ]
+        if gone:
+            kube.kubectl("delete", "--ignore-not-found", "-f", "-", input=listed(gone))
+        for namespace in (home, watched):
+            kube.api.call("DELETE", f"/api/v1/namespaces/{namespace}")

@@ -1,0 +1,306 @@
+"""The admission policies of the chart, enforced by a real API server against accounts with the rights that the chart gives."""
+
+import contextlib
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.charts.placing import FULLNAME, Placed, placed
+from tests.servers.kube.api import MERGE_PATCH
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+FINALIZER = "kafka-quotas.io/release"
+ADD = {"metadata": {"finalizers": ["example.org/other", FINALIZER]}}
+REMOVE = {"metadata": {"finalizers": ["example.org/other"]}}
+STRANGER, PERSON, ADMIN = "stranger", "person-who-releases", ""
+NOT_YOURS = 'only the operator, its release hook and holders of the verb "release"'
+Answer = subprocess.CompletedProcess[str]
+
+
+def quota(name: str, namespace: str, **spec: object) -> dict[str, object]:
+    return {
+        "apiVersion": "kafka-quotas.io/v1alpha1",
+        "kind": "ClientQuota",
+        "metadata": {"name": name, "namespace": namespace, "finalizers": ["example.org/other"]},
+        "spec": {
+            "clusterRef": {"name": "prod"},
+            "entity": {"user": {"name": name}},
+            "limits": {"producerByteRate": "1Mi"},
+            **spec,
+        },
+    }
+
+
+def tried(release: Placed, user: str, *arguments: str, text: str | None = None) -> Answer:
+    """kubectl in the watched namespace as `user`, whatever comes of it."""
+    who = (f"--as={user}",) if user else ()
+    return release.kube.kubectl("-n", release.watched, *who, *arguments, input=text, check=False)
+
+
+def patched(release: Placed, user: str, name: str, change: object, *more: str) -> Answer:
+    text = json.dumps(change)
+    return tried(release, user, "patch", "clientquota", name, "--type=merge", "-p", text, *more)
+
+
+def finalizers(release: Placed, name: str) -> list[str]:
+    said = release.kube.kubectl(
+        "-n", release.watched, "get", "clientquota", name, "-o", "json"
+    ).stdout
+    return list(json.loads(said)["metadata"].get("finalizers", []))
+
+
+def people(release: Placed) -> None:
+    """A stranger with the role edit, and somebody with the release role besides."""
+    inside = ("-n", release.watched)
+    kubectl = release.kube.kubectl
+    kubectl("create", "rolebinding", "edit", "--clusterrole=edit", f"--user={STRANGER}", *inside)
+    role = f"quotas-kafka-quota-reconciler-releaser.{release.home}"
+    kubectl("create", "rolebinding", "free", f"--clusterrole={role}", f"--user={PERSON}", *inside)
+
+
+@pytest.fixture
+def release(chart_kube: KubeCluster) -> Iterator[Placed]:
+    """A release whose policies are in force."""
+    with placed(chart_kube) as made:
+        people(made)
+        chart_kube.apply(quota("first", made.watched), namespace=made.watched)
+
+        def enforced() -> bool:
+            answer = patched(made, STRANGER, "first", ADD, "--dry-run=server")
+            return NOT_YOURS in answer.stderr
+
+        chart_kube.wait_until(enforced, "enforce the policy on the finalizer", seconds=60)
+
+        def also_the_other() -> bool:
+            change = {"spec": {"suspend": True}}
+            return (
+                "may not change the spec"
+                in patched(made, made.operator, "first", change, "--dry-run=server").stderr
+            )
+
+        chart_kube.wait_until(also_the_other, "enforce the policy on specs", seconds=60)
+        yield made
+        chart_kube.kubectl(
+            "-n", made.watched, "patch", "clientquota", "first", "--type=merge", "-p", '{"metadata":{"finalizers":[]}}'
+        )  # fmt: skip
+
+
+def test_a_stranger_can_neither_add_nor_remove_our_finalizer_by_any_verb(release: Placed) -> None:
+    assert NOT_YOURS in patched(release, STRANGER, "first", ADD).stderr
+    assert patched(release, release.operator, "first", ADD).returncode == 0
+    assert NOT_YOURS in patched(release, STRANGER, "first", REMOVE).stderr
+    replacement = quota("first", release.watched)
+    answer = tried(release, STRANGER, "replace", "-f", "-", text=json.dumps(replacement))
+    assert NOT_YOURS in answer.stderr
+    assert finalizers(release, "first") == ["example.org/other", FINALIZER]
+
+
+def test_a_stranger_may_change_everything_else(release: Placed) -> None:
+    assert patched(release, release.operator, "first", ADD).returncode == 0
+    change = {
+        "spec": {"limits": {"producerByteRate": "2Mi"}},
+        "metadata": {"labels": {"team": "a"}},
+    }
+    assert patched(release, STRANGER, "first", change).returncode == 0
+    only_ours = {"metadata": {"finalizers": [FINALIZER]}}
+    assert patched(release, STRANGER, "first", only_ours).returncode == 0
+    assert (
+        tried(release, STRANGER, "delete", "clientquota", "first", "--wait=false").returncode == 0
+    )
+    assert finalizers(release, "first") == [FINALIZER]
+
+
+@pytest.mark.parametrize("who", ["operator", "hook", "person", "administrator"])
+def test_whoever_may_release_can_take_the_finalizer_off(release: Placed, who: str) -> None:
+    user = {
+        "operator": release.operator,
+        "hook": release.releaser,
+        "person": PERSON,
+        "administrator": ADMIN,
+    }[who]
+    assert patched(release, release.operator, "first", ADD).returncode == 0
+    answer = patched(release, user, "first", REMOVE)
+    assert answer.returncode == 0, answer.stderr
+    assert finalizers(release, "first") == ["example.org/other"]
+
+
+@pytest.mark.parametrize("who", ["operator", "hook"])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"spec": {"limits": {"producerByteRate": "9Mi"}}}, "may not change the spec"),
+        ({"spec": {"suspend": True}}, "may not change the spec"),
+        ({"metadata": {"labels": {"a": "b"}}}, "may change nothing but finalizers"),
+        ({"metadata": {"annotations": {"a": "b"}}}, "may change nothing but finalizers"),
+    ],
+    ids=["limits", "suspend", "labels", "annotations"],
+)
+def test_our_own_accounts_change_nothing_but_the_finalizer(
+    release: Placed, who: str, change: object, why: str
+) -> None:
+    user = release.operator if who == "operator" else release.releaser
+    answer = patched(release, user, "first", change)
+    assert answer.returncode != 0
+    assert why in answer.stderr
+
+
+def test_the_operator_writes_the_status_and_nobody_else_of_us_does(release: Placed) -> None:
+    path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{release.watched}/clientquotas/first/status"
+    said = {}
+    for account in (FULLNAME, f"{FULLNAME}-release"):
+        token = release.kube.token(release.home, account)
+        with contextlib.closing(release.kube.connect(token=token)) as api:
+            change = {"status": {"observedGeneration": 1}}
+            said[account] = api.call("PATCH", path, change, kind=MERGE_PATCH).status
+    assert list(said.values()) == [200, 403]
+    assert not release.may(
+        STRANGER, "patch", "kafka-quotas.io/clientquotas/status", namespace=release.watched
+    )
+
+
+def test_a_namespace_that_is_not_watched_is_none_of_our_business(release: Placed) -> None:
+    kube = release.kube
+    elsewhere = kube.fresh_namespace()
+    kube.kubectl(
+        "create", "rolebinding", "edit", "--clusterrole=edit", f"--user={STRANGER}", "-n", elsewhere
+    )
+    kube.apply(quota("second", elsewhere), namespace=elsewhere)
+    answer = kube.kubectl(
+        "-n", elsewhere, f"--as={STRANGER}", "patch", "clientquota", "second", "--type=merge", "-p", json.dumps(ADD),
+        "--dry-run=server", check=False,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    kube.kubectl(
+        "-n",
+        elsewhere,
+        "patch",
+        "clientquota",
+        "second",
+        "--type=merge",
+        "-p",
+        '{"metadata":{"finalizers":[]}}',
+    )
+
+
+RAILS = (
+    "--set-string", "admissionPolicies.guardRails.limits.producerByteRate.min=64Ki",
+    "--set-string", "admissionPolicies.guardRails.limits.producerByteRate.max=200Mi",
+    "--set", "admissionPolicies.guardRails.limits.consumerByteRate.max=100000000",
+    "--set", "admissionPolicies.guardRails.limits.requestPercentage.max=400.5",
+    "--set", "admissionPolicies.guardRails.limits.connectionCreationRate.max=1k",
+    "--set", "admissionPolicies.guardRails.protectDefaults=true",
+)  # fmt: skip
+IP = {"entity": {"ip": {"name": "10.0.0.7"}}}
+
+
+def created(release: Placed, user: str, **spec: object) -> Answer:
+    text = json.dumps(quota("tried", release.watched, **spec))
+    return tried(release, user, "create", "--dry-run=server", "-f", "-", text=text)
+
+
+@pytest.fixture(scope="module")
+def rails(chart_kube: KubeCluster) -> Iterator[Placed]:
+    """A release with guard rails in force."""
+    with placed(chart_kube, *RAILS) as made:
+        people(made)
+
+        def enforced() -> bool:
+            return (
+                "at most 200Mi" in created(made, ADMIN, limits={"producerByteRate": "300Mi"}).stderr
+            )
+
+        chart_kube.wait_until(enforced, "enforce the guard rails", seconds=60)
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"producerByteRate": "200Mi"}, None),
+        ({"producerByteRate": 209715201}, "spec.limits.producerByteRate must be at most 200Mi"),
+        ({"producerByteRate": "201Mi"}, "spec.limits.producerByteRate must be at most 200Mi"),
+        ({"producerByteRate": 65535}, "spec.limits.producerByteRate must be at least 64Ki"),
+        ({"producerByteRate": 65536}, None),
+        ({"consumerByteRate": 100000000}, None),
+        (
+            {"consumerByteRate": "100000001"},
+            "spec.limits.consumerByteRate must be at most 100000000",
+        ),
+        ({"requestPercentage": 400.5}, None),
+        ({"requestPercentage": 401}, "spec.limits.requestPercentage must be at most 400.5"),
+        ({"controllerMutationRate": 1000}, None),
+    ],
+    ids=str,
+)
+def test_a_guard_rail_holds_exactly_at_its_bound(
+    rails: Placed, limits: object, why: str | None
+) -> None:
+    answer = created(rails, STRANGER, limits=limits)
+    assert (answer.returncode == 0) is (why is None), answer.stderr
+    assert why is None or why in answer.stderr
+
+
+def test_connections_of_an_ip_have_a_guard_rail_too(rails: Placed) -> None:
+    assert created(rails, STRANGER, **IP, limits={"connectionCreationRate": 1000}).returncode == 0
+    refused = created(rails, STRANGER, **IP, limits={"connectionCreationRate": 1001})
+    assert "connectionCreationRate must be at most 1k" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [
+        {"user": {"default": True}},
+        {"user": {"name": "a"}, "clientId": {"default": True}},
+        {"clientId": {"default": True}},
+    ],
+    ids=str,
+)
+def test_defaults_are_for_those_who_may_declare_them(rails: Placed, entity: object) -> None:
+    assert "declare-defaults" in created(rails, STRANGER, entity=entity).stderr
+    assert created(rails, ADMIN, entity=entity).returncode == 0
+
+
+def test_the_default_ip_is_protected_too(rails: Placed) -> None:
+    spec = {"entity": {"ip": {"default": True}}, "limits": {"connectionCreationRate": 10}}
+    assert "declare-defaults" in created(rails, STRANGER, **spec).stderr
+
+
+def test_a_document_from_before_the_guard_rails_can_still_be_let_go(
+    chart_kube: KubeCluster,
+) -> None:
+    with placed(chart_kube) as old:
+        people(old)
+        chart_kube.apply(
+            quota("large", old.watched, limits={"producerByteRate": "900Mi"}), namespace=old.watched
+        )
+        scope = ("--set", f"watch.namespaces={{{old.watched}}}")
+        with placed(chart_kube, *scope, *RAILS, narrow=False):
+            change = {"spec": {"limits": {"producerByteRate": "800Mi"}}}
+
+            def enforced() -> bool:
+                return (
+                    "at most 200Mi"
+                    in patched(old, ADMIN, "large", change, "--dry-run=server").stderr
+                )
+
+            chart_kube.wait_until(enforced, "enforce the guard rails", seconds=60)
+            assert (
+                patched(old, STRANGER, "large", {"metadata": {"labels": {"a": "b"}}}).returncode
+                == 0
+            )
+            assert patched(old, ADMIN, "large", ADD).returncode == 0
+            assert patched(old, ADMIN, "large", {"metadata": {"finalizers": []}}).returncode == 0
+
+
+def test_a_guard_rail_can_merely_warn(chart_kube: KubeCluster) -> None:
+    with placed(chart_kube, *RAILS, "--set", "admissionPolicies.guardRails.action=Warn") as made:
+
+        def warned() -> bool:
+            answer = created(made, ADMIN, limits={"producerByteRate": "300Mi"})
+            return answer.returncode == 0 and "at most 200Mi" in answer.stderr
+
+        chart_kube.wait_until(warned, "warn", seconds=60)

@@ -1,0 +1,185 @@
+"""The life of a release on a real API server that enforces the restricted profile: install, test, upgrade, roll back, uninstall.
+
+No container runs (see tests/servers/kube/pods.py): what is shown here is that everything is admitted, rolled out, narrowed,
+widened and taken away, in this order, by helm itself.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.charts.placing import FULLNAME
+from tests.charts.rendering import CHART, RELEASE
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+WAIT = ("--wait", "--timeout", "60s")
+OURS = (
+    "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,"
+    "validatingwebhookconfigurations"
+)
+INSIDE = "deployments,jobs,pods,serviceaccounts,roles,rolebindings,services,configmaps,poddisruptionbudgets"
+LABEL = f"app.kubernetes.io/instance={RELEASE}"
+QUOTA = {
+    "apiVersion": "kafka-quotas.io/v1alpha1",
+    "kind": "ClientQuota",
+    "metadata": {"name": "alice"},
+    "spec": {
+        "clusterRef": {"name": "prod"},
+        "entity": {"user": {"name": "alice"}},
+        "limits": {"producerByteRate": "10Mi"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def fresh_kube() -> Iterator[KubeCluster]:
+    """A Kubernetes that never saw a CRD of ours, with somebody who plays the kubelet."""
+    with KubeCluster() as cluster, cluster.pods_become_ready():
+        yield cluster
+
+
+@pytest.fixture
+def home(fresh_kube: KubeCluster) -> Iterator[str]:
+    """A restricted namespace for a release; whatever is left of it afterwards is taken away."""
+    name = fresh_kube.fresh_namespace(labels=RESTRICTED)
+    yield name
+    fresh_kube.helm("uninstall", RELEASE, "-n", name, "--ignore-not-found", "--no-hooks", *WAIT)
+    for crd in names(fresh_kube, "crds"):
+        if crd.endswith(".kafka-quotas.io"):
+            fresh_kube.kubectl("delete", "crd", crd, "--timeout=60s")
+    fresh_kube.api.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def names(kube: KubeCluster, kinds: str, *arguments: str) -> list[str]:
+    said = kube.kubectl("get", kinds, *arguments, "-o", "name").stdout
+    return sorted(line.rpartition("/")[2] for line in said.split())
+
+
+def ours(kube: KubeCluster, home: str) -> list[str]:
+    """Everything with the release's label, anywhere that matters, but CRDs."""
+    return names(kube, OURS, "-l", LABEL) + names(kube, INSIDE, "-n", home, "-l", LABEL)
+
+
+def revision(kube: KubeCluster, home: str) -> int:
+    listed = json.loads(kube.helm("list", "-n", home, "-o", "json").stdout)
+    return int(listed[0]["revision"])
+
+
+def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
+    fresh_kube: KubeCluster, home: str
+) -> None:
+    kube = fresh_kube
+    kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
+    kube.kubectl("-n", home, "rollout", "status", f"deployment/{FULLNAME}", "--timeout=30s")
+    kube.kubectl(
+        "wait", "--for=condition=Established", "crd/clientquotas.kafka-quotas.io", "--timeout=30s"
+    )
+    said = kube.helm("get", "notes", RELEASE, "-n", home).stdout
+    assert "watches all namespaces" in said
+
+    # The admission plugin that fills in accounts and tokens is off here, so what a pod runs as is what the chart says.
+    pods = json.loads(kube.kubectl("-n", home, "get", "pods", "-o", "json").stdout)["items"]
+    assert [pod["spec"]["serviceAccountName"] for pod in pods] == [FULLNAME]
+
+    kube.helm("test", RELEASE, "-n", home, "--timeout", "60s")
+    assert f"{FULLNAME}-check" in names(kube, "pods", "-n", home)
+
+    kube.apply(QUOTA)
+    wide = names(kube, OURS, "-l", LABEL)
+    assert f"{FULLNAME}-documents.{home}" in wide
+
+    kube.helm(
+        "upgrade",
+        RELEASE,
+        str(CHART),
+        "-n",
+        home,
+        "--set",
+        "watch.namespaces={default}",
+        "--set",
+        "replicas=2",
+        *WAIT,
+    )
+    narrow = names(kube, OURS, "-l", LABEL)
+    assert f"{FULLNAME}-documents.{home}" not in narrow
+    assert f"{FULLNAME}-documents" in names(kube, "roles", "-n", "default", "-l", LABEL)
+    assert revision(kube, home) == 2
+
+    kube.helm("rollback", RELEASE, "1", "-n", home, *WAIT)
+    assert names(kube, OURS, "-l", LABEL) == wide
+    assert names(kube, "roles", "-n", "default", "-l", LABEL) == []
+
+    kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
+    assert [one for one in ours(kube, home) if one != f"{FULLNAME}-check"] == []
+    assert names(kube, "clientquotas", "-A") == ["alice"]
+    assert "clientquotas.kafka-quotas.io" in names(kube, "crds")
+
+    # Definitions that stayed are no obstacle to coming back.
+    kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
+    assert names(kube, "clientquotas", "-A") == ["alice"]
+
+
+def test_the_release_job_really_runs_before_anything_is_taken_away(
+    fresh_kube: KubeCluster, home: str
+) -> None:
+    kube = fresh_kube
+    kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
+    kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
+    events = json.loads(kube.kubectl("-n", home, "get", "events", "-o", "json").stdout)["items"]
+    job = [
+        one["reason"] for one in events if one["involvedObject"]["name"] == f"{FULLNAME}-release"
+    ]
+    assert sorted(set(job)) == ["Completed", "SuccessfulCreate"]
+
+
+def test_pods_that_are_not_restricted_are_refused_there(fresh_kube: KubeCluster, home: str) -> None:
+    # The counterproof: the namespace does enforce, and a values file that loosens the chart shows it.
+    answer = fresh_kube.helm(
+        "install", RELEASE, str(CHART), "-n", home, "--set", "securityContext.allowPrivilegeEscalation=true",
+        "--wait", "--timeout", "3s", check=False,
+    )  # fmt: skip
+    assert answer.returncode != 0
+
+    def refused() -> bool:
+        events = fresh_kube.kubectl("-n", home, "get", "events", "-o", "json").stdout
+        return "violates PodSecurity" in events
+
+    fresh_kube.wait_until(refused, "refuse the pod", seconds=30)
+
+
+def test_an_upgrade_of_the_chart_upgrades_the_definitions(
+    fresh_kube: KubeCluster, home: str, tmp_path: Path
+) -> None:
+    kube = fresh_kube
+    kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
+    kube.apply(QUOTA)
+    newer = tmp_path / "chart"
+    shutil.copytree(CHART, newer)
+    definition = newer / "templates" / "crds" / "kafka-quotas.io_clientquotas.yaml"
+    text = definition.read_text(encoding="utf-8")
+    added = "      additionalPrinterColumns:\n        - name: Added\n          type: string\n          jsonPath: .spec.deletionPolicy\n"
+    definition.write_text(
+        text.replace("      additionalPrinterColumns:\n", added), encoding="utf-8"
+    )
+    kube.helm("upgrade", RELEASE, str(newer), "-n", home, *WAIT)
+
+    def shown() -> bool:
+        return "ADDED" in kube.kubectl("get", "clientquotas").stdout
+
+    kube.wait_until(shown, "show the new column", seconds=30)
+
+
+def test_definitions_go_with_the_release_where_that_is_wanted(
+    fresh_kube: KubeCluster, home: str
+) -> None:
+    kube = fresh_kube
+    kube.helm("install", RELEASE, str(CHART), "-n", home, "--set", "crds.keep=false", *WAIT)
+    kube.apply(QUOTA)
+    kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
+    assert [crd for crd in names(kube, "crds") if crd.endswith(".kafka-quotas.io")] == []

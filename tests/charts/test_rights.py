@@ -1,0 +1,151 @@
+"""The rights that the chart gives, asked of a real authorizer: they shrink with what is watched, and nobody gets a status."""
+
+import pytest
+
+from tests.charts.placing import FULLNAME, Placed, placed
+from tests.charts.rendering import VALUES
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+QUOTAS = "kafka-quotas.io/clientquotas"
+CLUSTERS = "kafka-quotas.io/quotaclusters"
+LEASES = "coordination.k8s.io/leases"
+EVENTS = ("/events", "events.k8s.io/events")
+READS = ("get", "list", "watch")
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+# What the operator may, by where: in its own namespace, in a watched one, in another one, in "default", and cluster-wide.
+# A letter per mode that grants it: a = all namespaces, l = a list of namespaces, f = a list and QuotaClusters from a file.
+OWN, WATCHED, OTHER, DEFAULT, EVERYWHERE = "own", "watched", "other", "default", "everywhere"
+TABLE: dict[tuple[str, str, str], str] = {
+    **{(verb, QUOTAS, WATCHED): "alf" for verb in (*READS, "patch", "release")},
+    **{(verb, QUOTAS, OTHER): "a" for verb in (*READS, "patch", "release")},
+    **{(verb, QUOTAS, EVERYWHERE): "a" for verb in (*READS, "patch", "release")},
+    **{(verb, QUOTAS, where): "" for verb in ("create", "update", "delete", "deletecollection") for where in (WATCHED, EVERYWHERE)},
+    ("patch", f"{QUOTAS}/status", WATCHED): "alf",
+    ("patch", f"{QUOTAS}/status", OTHER): "a",
+    ("update", f"{QUOTAS}/status", WATCHED): "",
+    **{(verb, CLUSTERS, EVERYWHERE): "al" for verb in READS},
+    **{(verb, CLUSTERS, EVERYWHERE): "" for verb in WRITES},
+    ("patch", f"{CLUSTERS}/status", EVERYWHERE): "al",
+    ("update", f"{CLUSTERS}/status", EVERYWHERE): "",
+    **{(verb, events, WATCHED): "alf" for verb in ("create", "patch") for events in EVENTS},
+    **{(verb, events, OTHER): "a" for verb in ("create", "patch") for events in EVENTS},
+    **{(verb, events, DEFAULT): "al" for verb in ("create", "patch") for events in EVENTS},
+    **{(verb, events, OWN): "alf" for verb in ("create", "patch") for events in EVENTS},
+    ("list", "/events", WATCHED): "",
+    **{(verb, "/secrets", OWN): "alf" for verb in READS},
+    **{(verb, "/secrets", where): "" for verb in READS for where in (WATCHED, OTHER, DEFAULT, EVERYWHERE)},
+    **{(verb, "/secrets", OWN): "" for verb in WRITES},
+    **{(verb, "/configmaps", OWN): "alf" for verb in (*READS, "create", "update", "patch", "delete")},
+    **{(verb, "/configmaps", WATCHED): "" for verb in (*READS, *WRITES)},
+    **{(verb, LEASES, OWN): "alf" for verb in ("create", "get", "update", "patch")},
+    **{(verb, LEASES, OWN): "" for verb in ("list", "watch", "delete")},
+    ("get", "/namespaces", WATCHED): "alf",
+    ("get", "/namespaces", OTHER): "a",
+    ("list", "/namespaces", EVERYWHERE): "",
+    ("get", "/pods", OWN): "",
+    ("create", "/pods/exec", OWN): "",
+    ("impersonate", "/users", EVERYWHERE): "",
+    ("create", "/serviceaccounts/token", OWN): "",
+}  # fmt: skip
+MODES = {"a": (), "l": (), "f": ("--values", str(VALUES["quotaclusters-own-configmap"]))}
+
+
+def spots(release: Placed) -> dict[str, str]:
+    other = release.kube.fresh_namespace()
+    return {
+        OWN: release.home,
+        WATCHED: release.watched,
+        OTHER: other,
+        DEFAULT: "default",
+        EVERYWHERE: "",
+    }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_operators_rights_are_the_table(mode: str, chart_kube: KubeCluster) -> None:
+    with placed(chart_kube, *MODES[mode], narrow=mode != "a") as release:
+        where = spots(release)
+
+        def may(verb: str, resource: str, spot: str) -> bool:
+            name = {LEASES: FULLNAME, "/namespaces": where[spot]}.get(resource, "")
+            name = name if verb not in ("create", "list", "watch") else ""
+            return release.may(release.operator, verb, resource, namespace=where[spot], name=name)
+
+        chart_kube.wait_until(lambda: may("patch", QUOTAS, WATCHED), "bind the roles", seconds=20)
+        found = {line: may(*line) for line in TABLE}
+    assert found == {line: mode in modes for line, modes in TABLE.items()}
+
+
+def test_only_its_own_lease_may_be_changed(chart_kube: KubeCluster) -> None:
+    with placed(chart_kube) as release:
+        chart_kube.wait_until(
+            lambda: release.may(release.operator, "update", LEASES, namespace=release.home, name=FULLNAME),
+            "bind the roles", seconds=20,
+        )  # fmt: skip
+        assert not release.may(
+            release.operator, "update", LEASES, namespace=release.home, name="another"
+        )
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["all", "list"])
+def test_the_release_hook_may_release_and_stop_and_keep_records(
+    narrow: bool, chart_kube: KubeCluster
+) -> None:
+    with placed(chart_kube, narrow=narrow) as release:
+        other = chart_kube.fresh_namespace()
+
+        def may(verb: str, resource: str, namespace: str, name: str = "") -> bool:
+            return release.may(release.releaser, verb, resource, namespace=namespace, name=name)
+
+        chart_kube.wait_until(lambda: may("release", QUOTAS, release.watched), "bind", seconds=20)
+        assert all(
+            may(verb, QUOTAS, release.watched) for verb in ("get", "list", "patch", "release")
+        )
+        assert may("release", QUOTAS, other) is not narrow
+        assert not any(
+            may(verb, QUOTAS, release.watched) for verb in ("create", "update", "delete")
+        )
+        assert not may("patch", f"{QUOTAS}/status", release.watched)
+        assert may("patch", "apps/deployments/scale", release.home, FULLNAME)
+        assert not may("patch", "apps/deployments/scale", release.home, "another")
+        assert not may("patch", "apps/deployments", release.home, FULLNAME)
+        assert all(
+            may(verb, "/configmaps", release.home) for verb in ("list", "create", "update", "patch")
+        )
+        assert not may("get", "/secrets", release.home)
+
+
+def test_people_with_the_clusters_own_roles_may_declare_but_not_write_status_nor_clusters(
+    chart_kube: KubeCluster,
+) -> None:
+    with placed(chart_kube) as release:
+        space = release.watched
+        for role in ("view", "edit", "admin"):
+            chart_kube.kubectl(
+                "create",
+                "rolebinding",
+                role,
+                f"--clusterrole={role}",
+                f"--user={role}",
+                "-n",
+                space,
+            )
+
+        def may(user: str, verb: str, resource: str) -> bool:
+            namespace = "" if resource.startswith(CLUSTERS) else space
+            return release.may(user, verb, resource, namespace=namespace)
+
+        for user in ("view", "edit", "admin"):
+            chart_kube.wait_until(
+                lambda user=user: may(user, "watch", QUOTAS), "aggregate", seconds=30
+            )
+        assert [may("view", verb, QUOTAS) for verb in (*READS, *WRITES)] == [True] * 3 + [False] * 5
+        for user in ("edit", "admin"):
+            assert all(may(user, verb, QUOTAS) for verb in (*READS, *WRITES))
+        for user in ("view", "edit", "admin"):
+            assert not any(may(user, verb, f"{QUOTAS}/status") for verb in ("patch", "update"))
+            assert not any(may(user, verb, CLUSTERS) for verb in (*READS, *WRITES))
+            assert not any(may(user, verb, QUOTAS) for verb in ("release", "declare-defaults"))
