@@ -1,0 +1,118 @@
+"""One verdict on a document: the API server's, by a dry run, held against ours.
+
+We and the API server must say the same of every document, with two exceptions by design. Files are
+read more strictly where writers mean something else than what a server makes of it:
+
+- a server drops fields that are null; in a file null is a forgotten value and never the default;
+- a server takes 5.0 for the whole number 5, except where a CEL rule reads a quantity; a file has to
+  say 5.
+
+Both are gone from what the server stores, which is what the operator reads: that must be accepted
+whenever the server accepted. And one exception by loss: a whole number above 2^53 that no float64
+holds reaches the CEL of a decimal field as a float64, so only we can refuse it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.manifest import explain, verdict
+from reconciler.manifest.document import Declined, from_resource
+from reconciler.manifest.nodes import from_json
+from reconciler.manifest.rules import rate
+from reconciler.quota.keys import FIELDS, RULES
+from tests.servers.kube.api import Answer, Api
+
+GROUP: Final = "/apis/kafka-quotas.io/v1alpha1"
+PATHS: Final = {
+    "ClientQuota": f"{GROUP}/namespaces/default/clientquotas",
+    "QuotaCluster": f"{GROUP}/quotaclusters",
+}
+DRY_RUN: Final = {"dryRun": "All", "fieldValidation": "Strict"}
+EXACT: Final = 2**53
+
+
+def ours(document: Mapping[str, Any]) -> bool:
+    """Our verdict: the schema with its rules and, for a quota, the hand-written reader as well."""
+    kind = document["kind"]
+    accepted = verdict.accepted(kind, document)
+    if kind == "ClientQuota":
+        try:
+            from_resource(document)
+        except Declined:
+            assert not accepted
+        else:
+            assert accepted
+    return accepted
+
+
+def as_stored(value: Any) -> Any:
+    """A document as an API server writes it: without nulls, whole numbers without a point."""
+    match value:
+        case dict():
+            return {name: as_stored(one) for name, one in value.items() if one is not None}
+        case list():
+            return [as_stored(one) for one in value]
+        case float() if value.is_integer() and abs(value) < EXACT:
+            return int(value)
+    return value
+
+
+def pointed(value: Any) -> bool:
+    """Whether somewhere a whole number is written with a point or an exponent."""
+    match value:
+        case dict():
+            return any(pointed(one) for one in value.values())
+        case list():
+            return any(pointed(one) for one in value)
+        case float():
+            return value.is_integer()
+    return False
+
+
+def lost(document: Mapping[str, Any]) -> bool:
+    """Whether a decimal limit is a whole number that no float64 holds."""
+    spec = document.get("spec")
+    limits = spec.get("limits") if isinstance(spec, dict) else None
+    return isinstance(limits, dict) and any(
+        type(value) is int and abs(value) > EXACT and not RULES[key].whole and not _held(key, value)
+        for field, key in FIELDS.items()
+        if (value := limits.get(field)) is not None
+    )
+
+
+def _held(key: Any, value: int) -> bool:
+    try:
+        rate(key, value)
+    except QuotaValueError:
+        return False
+    return True
+
+
+def dry_run(api: Api, document: Mapping[str, Any]) -> Answer:
+    """What the API server says of creating the document, unknown fields refused."""
+    return api.call("POST", PATHS[document["kind"]], document, query=DRY_RUN)
+
+
+def judge(api: Api, document: Mapping[str, Any]) -> bool:
+    """The API server's verdict, once ours is seen to be the same.
+
+    Raises:
+        AssertionError: it is not, with both reasons.
+    """
+    answer = dry_run(api, document)
+    assert answer.status in {201, 400, 422}, answer.message
+    reasons = [
+        problem.message for problem in explain.problems(document["kind"], from_json(document), "")
+    ]
+    assert ours(document) is (not reasons), "a document is declined without a reason, or with one"
+    if not reasons:
+        assert answer.ok, f"we accept, the server says: {answer.message}"
+        assert ours(answer.body), "accepted in a file, and declined when read back"
+    elif answer.ok and lost(document):
+        assert not ours(as_stored(document))
+    else:
+        same = ours(as_stored(document)) is answer.ok or (not answer.ok and pointed(document))
+        assert same, f"we say {reasons}, the server says {answer.message}"
+        assert not answer.ok or ours(answer.body), f"stored and declined: {reasons}"
+    return answer.ok

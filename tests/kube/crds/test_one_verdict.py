@@ -1,0 +1,138 @@
+"""The Python twins, the file schemas and the API server give one verdict on every document."""
+
+import copy
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.manifest.schema import CRDS
+from tests.kube.crds import documents, judging
+from tests.kube.crds.documents import PLACES, listed, own, put
+from tests.manifest.samples import FORMS, cluster, quota
+from tests.manifest.test_rules import ACCEPTED, BROKEN
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+EXAMPLES = 500
+EACH_WAY = 60  # of EXAMPLES: a generator that only makes one kind of document proves nothing
+
+FULL_QUOTAS = (
+    quota(
+        entity={"user": {"name": "alice"}, "clientId": {"name": "app"}},
+        limits={
+            "producerByteRate": "10Mi",
+            "consumerByteRate": 5,
+            "requestPercentage": 5.5,
+            "controllerMutationRate": 2,
+        },
+        deletionPolicy="Delete",
+        suspend=True,
+    ),
+    quota(entity={"ip": {"name": "10.0.0.1"}}, limits={"connectionCreationRate": 5}),
+)
+FULL = {
+    "ClientQuota": FULL_QUOTAS,
+    "QuotaCluster": (cluster(**documents.FULL_CLUSTER),),
+}
+
+
+def placed(document: dict[str, Any]) -> dict[str, Any]:
+    """A document of its own, in the namespace of the dry runs."""
+    made = copy.deepcopy(document)
+    if made["kind"] == "ClientQuota":
+        made["metadata"]["namespace"] = "default"
+    return made
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_generated_documents_get_one_verdict(kube: KubeCluster, kind: str) -> None:
+    verdicts: Counter[bool] = Counter()
+
+    @settings(max_examples=EXAMPLES)
+    @given(documents.documents(kind))
+    def judged(document: dict[str, Any]) -> None:
+        verdicts[judging.judge(kube.api, document)] += 1
+
+    judged()
+    assert min(verdicts[True], verdicts[False]) >= EACH_WAY, verdicts
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_every_field_gets_one_verdict_on_each_of_its_values(kube: KubeCluster, kind: str) -> None:
+    """One field of a right document at a time; fields with the same schema stand for each other."""
+    verdicts: Counter[bool] = Counter()
+    for full in FULL[kind]:
+        seen: set[str] = set()
+        for path, node in PLACES[kind]:
+            schema = json.dumps([path[-1], node], sort_keys=True)
+            if schema in seen:
+                continue
+            for value in listed(node):
+                document = placed(full)
+                put(document, path, own(value))
+                if document != placed(full):
+                    seen.add(schema)
+                    verdicts[judging.judge(kube.api, document)] += 1
+    assert verdicts[True] > 200, verdicts
+    assert verdicts[False] > 500, verdicts
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_right_documents_are_accepted(kube: KubeCluster, kind: str) -> None:
+    @settings(max_examples=50)
+    @given(documents.RIGHT[kind])
+    def accepted(document: dict[str, Any]) -> None:
+        assert judging.judge(kube.api, document), judging.dry_run(kube.api, document).message
+
+    accepted()
+
+
+@pytest.mark.parametrize("document", ACCEPTED)
+def test_what_no_twin_objects_to_is_accepted_by_the_server(
+    kube: KubeCluster, document: dict[str, Any]
+) -> None:
+    assert judging.judge(kube.api, placed(document))
+
+
+# JSON cannot carry infinities, and decimals above 2^53 are lost before any rule runs.
+UNSENT = ("rate-requestPercentage", "rate-controllerMutationRate")
+
+
+@pytest.mark.parametrize(
+    ("name", "document"), [(name, document) for name, document, _ in BROKEN if name not in UNSENT]
+)
+def test_what_breaks_a_twin_is_refused_by_the_server(
+    kube: KubeCluster, name: str, document: dict[str, Any]
+) -> None:
+    assert not judging.judge(kube.api, placed(document))
+
+
+def test_the_ten_forms_and_no_other_combination_of_slots_are_accepted(kube: KubeCluster) -> None:
+    slots = (None, {"name": "alice"}, {"default": True})
+    addresses = (None, {"name": "10.0.0.7"}, {"default": True})
+    accepted = []
+    for user in slots:
+        for client_id in slots:
+            for ip in addresses:
+                chosen = {"user": user, "clientId": client_id, "ip": ip}
+                entity = {slot: one for slot, one in chosen.items() if one is not None}
+                limits = {"connectionCreationRate": 5} if ip else {"producerByteRate": 5}
+                if judging.judge(kube.api, placed(quota(entity=entity, limits=limits))):
+                    accepted.append(json.dumps(entity, sort_keys=True))
+    forms = [json.dumps(form, sort_keys=True) for form in FORMS]
+    for form in forms:
+        assert form.replace('"app"', '"alice"') in accepted
+    assert len(accepted) == len(forms)
+
+
+@given(st.sampled_from((2**53 + 1, 2**60 + 1, 2**63 - 2)))
+def test_only_we_refuse_decimals_that_float64_does_not_hold(number: int) -> None:
+    """The exception by loss is as narrow as it is said to be."""
+    assert judging.lost(quota(limits={"requestPercentage": number}))
+    assert not judging.lost(quota(limits={"producerByteRate": number}))
+    assert not judging.lost(quota(limits={"requestPercentage": float(number)}))
