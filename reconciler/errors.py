@@ -26,6 +26,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   │   └── AuthorizationError       code 31, with the right that is missing
     │   └── RequestTimeout               a deadline passed; says in which phase
     ├── ForgeError                       a code host refused or could not be asked; carries status and request
+    ├── NotifyError                      a message could not be delivered; never shows the address's secret parts
     ├── KubernetesError                  the API server refused or could not be asked; carries status and reason
     │   ├── KubernetesAway               no answer, or one that says: later
     │   ├── NotFound                     404: no such object, or no such kind
@@ -255,6 +256,23 @@ class ForgeError(KquotaError):
         self.status = status
         self.unsure = unsure
         self.may_work_later = may_work_later
+
+
+class NotifyError(KquotaError):
+    """A message was not taken by its receiver. The text names scheme and host at most: the rest of an address is secret.
+
+    Args:
+        message: Who was told, and what came back.
+        status: HTTP status; 0 where there was no answer.
+        attempts: How many tries were made.
+    """
+
+    def __init__(
+        self, message: str, *, status: int = 0, attempts: int = 1, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.attempts = attempts
 
 
 class KubernetesError(KquotaError):

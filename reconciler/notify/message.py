@@ -1,0 +1,158 @@
+"""What is told about drift: values without any secret, their digest, and the JSON that receivers read."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.vigil import Sighting
+from reconciler.render.documents import Json, entity_json, value_json
+from reconciler.render.names import entity_text
+from reconciler.render.units import instant
+
+FORMAT: Final = 1
+"""Grows when an old reader could misread a new message."""
+
+MOST_PAIRS: Final = 100
+"""Pairs that a message lists; the rest is counted. A message stays far below what receivers accept."""
+
+
+class Event(StrEnum):
+    """What happened since the last message."""
+
+    BEGAN = "began"
+    CHANGED = "changed"
+    REMINDED = "reminded"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drifted:
+    """One pair that somebody changed behind our back.
+
+    Attributes:
+        entity: Whose quota.
+        key: Which key.
+        expected: What we applied last.
+        live: What was found; ``None`` = it was removed.
+        since: When it was first seen, in seconds since the epoch.
+        fought: Whether it was corrected so often that we gave up.
+    """
+
+    entity: Entity
+    key: Key
+    expected: float | None
+    live: float | None
+    since: float
+    fought: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """What drifts on one cluster now; empty = nothing.
+
+    Attributes:
+        cluster: What we call it.
+        cluster_id: What it calls itself.
+        pairs: By entity and column.
+    """
+
+    cluster: str
+    cluster_id: str
+    pairs: tuple[Drifted, ...] = field(default=(), repr=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what drifts, without times: equal digests mean that there is nothing new to say."""
+        facts = [
+            [entity_json(one.entity), one.key.value, value_json(one.expected), value_json(one.live), one.fought]
+            for one in self.pairs
+        ]  # fmt: skip
+        text = json.dumps([self.cluster, self.cluster_id, facts], separators=(",", ":"))
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One thing to tell.
+
+    Attributes:
+        event: What happened.
+        drift: What drifts now; nothing if it ended.
+        at: When it was found, in seconds since the epoch.
+        since: When the drift that is spoken of was first seen.
+        digest: Of what drifts, or of what did.
+        resolved: How many pairs are no longer drifted, where it ended.
+    """
+
+    event: Event
+    drift: Drift
+    at: float
+    since: float
+    digest: str
+    resolved: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.event is Event.ENDED) == bool(self.drift.pairs):
+            raise QuotaValueError("a message that drift ended lists no pairs, and any other does")
+
+    @property
+    def identity(self) -> str:
+        """Equal for every try to deliver this message, and different for every other message."""
+        text = f"{self.digest} {self.event} {self.at:.3f}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def drift_of(cluster: str, cluster_id: str, sightings: Sequence[Sighting]) -> Drift:
+    """What of the sightings is confirmed and so to be spoken of."""
+    pairs = [
+        Drifted(
+            entity=one.entity,
+            key=one.key,
+            expected=one.expected,
+            live=one.live,
+            since=one.since,
+            fought=one.fought,
+        )
+        for one in sightings
+        if one.confirmed
+    ]
+    pairs.sort(key=lambda one: (sort_key(one.entity), COLUMN_OF[one.key]))
+    return Drift(cluster=cluster, cluster_id=cluster_id, pairs=tuple(pairs))
+
+
+def document(message: Message) -> dict[str, Json]:
+    """The message as receivers get it."""
+    pairs = message.drift.pairs
+    return {
+        "kind": "kquota-drift-message",
+        "format": FORMAT,
+        "event": message.event.value,
+        "id": message.identity,
+        "cluster": message.drift.cluster,
+        "clusterId": message.drift.cluster_id,
+        "at": instant(message.at),
+        "since": instant(message.since),
+        "digest": message.digest,
+        "driftedPairs": len(pairs),
+        "resolvedPairs": message.resolved,
+        "omittedPairs": max(len(pairs) - MOST_PAIRS, 0),
+        "pairs": [_pair(one) for one in pairs[:MOST_PAIRS]],
+    }
+
+
+def _pair(one: Drifted) -> dict[str, Json]:
+    return {
+        "entity": entity_json(one.entity),
+        "entityText": entity_text(one.entity),
+        "key": one.key.value,
+        "expected": value_json(one.expected),
+        "live": value_json(one.live),
+        "since": instant(one.since),
+        "fought": one.fought,
+    }

@@ -1,0 +1,168 @@
+"""Telling every receiver what is new: who is due, in which form, all at once; a failure of one is no failure of another."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+from reconciler.errors import NotifyError
+from reconciler.notify import cloudevents, sending, slack, webhook
+from reconciler.notify.endpoint import Endpoint, Request
+from reconciler.notify.memory import Told
+from reconciler.notify.message import Drift, Message
+from reconciler.notify.sending import Patience, Random
+from reconciler.ports import Clock
+
+REMIND_AFTER: Final = 24 * 3600.0
+"""Seconds after which the same drift is told again."""
+
+
+class Shape(StrEnum):
+    """In which form a receiver takes messages."""
+
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    CLOUDEVENTS = "cloudevents"
+
+
+SHAPES: Final[Mapping[Shape, Callable[..., Request]]] = {
+    Shape.WEBHOOK: webhook.request,
+    Shape.SLACK: slack.request,
+    Shape.CLOUDEVENTS: cloudevents.request,
+}
+
+
+class Receiver(Protocol):
+    """Somebody who is told. What is no POST of one request (an issue of a code host) implements this elsewhere."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in output and in the memory; holds no secret."""
+        ...
+
+    async def take(self, message: Message) -> None:
+        """Hand the message over.
+
+        Raises:
+            NotifyError: It was not taken; it will be offered again at the next look.
+        """
+        ...
+
+
+class Post:
+    """A receiver behind an address.
+
+    Args:
+        shape: The form of its messages.
+        to: Where it is.
+        clock: Time.
+        random: Chance, for pauses.
+        patience: How long a message may take.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        to: Endpoint,
+        *,
+        clock: Clock,
+        random: Random,
+        patience: Patience | None = None,
+    ) -> None:
+        self._shape = shape
+        self._to = to
+        self._clock = clock
+        self._random = random
+        self._patience = Patience() if patience is None else patience
+
+    @property
+    def name(self) -> str:
+        """The name of its endpoint."""
+        return self._to.name
+
+    async def take(self, message: Message) -> None:
+        """Post it; raises as :func:`sending.deliver` does."""
+        request = SHAPES[self._shape](message, self._to, at=self._clock.now())
+        async with sending.session() as session:
+            await sending.deliver(
+                session,
+                self._to,
+                request,
+                clock=self._clock,
+                random=self._random,
+                patience=self._patience,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What became of the messages of one look.
+
+    Attributes:
+        told: What every receiver has been told by now.
+        taken: Who took which message.
+        failures: Why others did not; they are told at the next look.
+    """
+
+    told: Told
+    taken: tuple[tuple[str, Message], ...] = ()
+    failures: tuple[NotifyError, ...] = ()
+
+
+class Notifier:
+    """All receivers of one process.
+
+    Args:
+        receivers: Who is told.
+        remind_after: Seconds after which the same drift is told again.
+        told: What was told before this process.
+
+    Attributes:
+        told: What has been told by now.
+    """
+
+    def __init__(
+        self,
+        receivers: Sequence[Receiver],
+        *,
+        remind_after: float = REMIND_AFTER,
+        told: Told | None = None,
+    ) -> None:
+        self._receivers = tuple(receivers)
+        self._remind_after = remind_after
+        self.told = Told() if told is None else told
+
+    async def look(self, drift: Drift, *, now: float) -> Delivery:
+        """Tell whoever is due what a look found; never raises for what a receiver does.
+
+        Args:
+            drift: What drifts on one cluster now.
+            now: When it was looked, in seconds since the epoch.
+        """
+        due = [
+            (one, message)
+            for one in self._receivers
+            if (message := self._due(one, drift, now)) is not None
+        ]
+        results = await asyncio.gather(*(_offered(one, message) for one, message in due))
+        taken = [
+            (one.name, message)
+            for (one, message), failure in zip(due, results, strict=True)
+            if failure is None
+        ]
+        for name, message in taken:
+            self.told = self.told.after(name, message)
+        failures = tuple(failure for failure in results if failure is not None)
+        return Delivery(told=self.told, taken=tuple(taken), failures=failures)
+
+    def _due(self, one: Receiver, drift: Drift, now: float) -> Message | None:
+        return self.told.due(one.name, drift, now=now, remind_after=self._remind_after)
+
+
+async def _offered(one: Receiver, message: Message) -> NotifyError | None:
+    try:
+        await one.take(message)
+    except NotifyError as error:
+        return error
+    return None

@@ -1,0 +1,25 @@
+"""The generic webhook: our own JSON, signed."""
+
+from reconciler.notify.endpoint import Endpoint, Request
+from reconciler.notify.message import Message, document
+from reconciler.notify.signature import HEADER, signature
+from reconciler.render.documents import dump
+
+
+def request(message: Message, to: Endpoint, *, at: float) -> Request:
+    """What is posted.
+
+    Args:
+        message: What to tell.
+        to: Where; its key signs.
+        at: When it is sent, in seconds since the epoch.
+    """
+    body = dump(document(message)).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "X-Kquota-Event": f"drift.{message.event.value}",
+        "X-Kquota-Delivery": message.identity,
+    }
+    if to.key is not None:
+        headers[HEADER] = signature(body, to.key, at=at)
+    return Request(body=body, headers=headers)

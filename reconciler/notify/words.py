@@ -1,0 +1,46 @@
+"""A message in words: a headline and one line per pair, for receivers that people read."""
+
+from typing import Final
+
+from reconciler.notify.message import Drifted, Event, Message
+from reconciler.render.names import entity_text, escaped
+from reconciler.render.units import age, count, instant, quantity
+
+MOST_LINES: Final = 20
+"""Pairs that people are shown; the rest is counted."""
+
+LONGEST_NAME: Final = 120
+
+_CHANGES: Final = {
+    Event.BEGAN: "were changed behind our back",
+    Event.CHANGED: "differ from what was applied, and that is not the same as before",
+    Event.REMINDED: "still differ from what was applied",
+}
+
+
+def headline(message: Message) -> str:
+    """The message in one line."""
+    cluster = escaped(message.drift.cluster)
+    if message.event is Event.ENDED:
+        lasted = age(max(message.at - message.since, 0.0))
+        return f"{cluster}: {count(message.resolved, 'quota')} as applied again, after {lasted}"
+    pairs = message.drift.pairs
+    return f"{cluster}: {count(len(pairs), 'quota')} {_CHANGES[message.event]}"
+
+
+def lines(message: Message) -> list[str]:
+    """One line per pair, the first ``MOST_LINES`` only, and how many more there are."""
+    pairs = message.drift.pairs
+    shown = [_line(one) for one in pairs[:MOST_LINES]]
+    if len(pairs) > MOST_LINES:
+        shown.append(f"and {len(pairs) - MOST_LINES} more")
+    return shown
+
+
+def _line(one: Drifted) -> str:
+    name = entity_text(one.entity)
+    if len(name) > LONGEST_NAME:
+        name = name[: LONGEST_NAME - 1] + "…"
+    values = f"{quantity(one.key, one.expected)} -> {quantity(one.key, one.live)}"
+    fought = ", corrected again and again" if one.fought else ""
+    return f"{name} {one.key.value}: {values}, since {instant(one.since)}{fought}"
