@@ -75,7 +75,10 @@ def _landed(change: Change, now: float) -> Iterable[RecordChange]:
 
 
 def drift_times(plan: Plan, owned: Owned) -> tuple[RecordChange, ...]:
-    """First-seen times of drift that is only reported, and the end of drift that is over."""
+    """First-seen times of drift that is only reported, and the end of drift that is over.
+
+    Drift that is about to be corrected is over once the correction is recorded, not before.
+    """
     drifting: dict[tuple[object, object], Finding] = {
         (one.entity, one.key): one for one in plan.found(Cause.DRIFT) if not one.ignored
     }
@@ -84,9 +87,10 @@ def drift_times(plan: Plan, owned: Owned) -> tuple[RecordChange, ...]:
         for one in drifting.values()
         if (one.entity, one.key) not in owned.drift_since
     ]
+    corrected = {(one.entity, one.key) for one in plan.changes if one.cause is Cause.DRIFT}
     over = [
         DriftSeen(entity=pair[0], key=pair[1], at=None)
         for pair in owned.drift_since
-        if pair not in drifting
+        if pair not in drifting and pair not in corrected
     ]
     return (*begun, *over)

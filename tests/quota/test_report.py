@@ -1,7 +1,10 @@
 """What readers of a run are given: previews and outcomes as values."""
 
+from dataclasses import replace
+
 import pytest
 
+from reconciler.errors import KquotaError
 from reconciler.quota.basis import Basis
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import Conflict
@@ -10,7 +13,16 @@ from reconciler.quota.guards import Guard, Violation
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.policy import Cause, DriftMode, Policy
-from reconciler.quota.report import Outcome, PairOutcome, Preview, Seen, Verdict, Visibility
+from reconciler.quota.report import (
+    Outcome,
+    PairOutcome,
+    Pass,
+    Preview,
+    Seen,
+    Verdict,
+    Visibility,
+    Withheld,
+)
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 CHANGE = Change(entity=ALICE, key=RATE, before=None, after=1.0, cause=Cause.CREATE)
@@ -86,3 +98,16 @@ def test_an_outcome_is_complete_only_if_all_was_applied_seen_and_recorded():
     assert not outcome(pairs=(lost,)).complete
     assert outcome(pairs=(lost,)).count("UNKNOWN") == 1
     assert outcome().count("UNKNOWN") == 0
+
+
+def test_a_pass_is_in_order_if_all_was_compared_and_nothing_is_left_undone():
+    looked = Pass(cluster="prod", preview=preview(CHANGE))
+    assert looked.in_order
+    assert replace(looked, outcome=Outcome(cluster_id="c", digest="d")).in_order
+    for left in (
+        {"preview": None},
+        {"error": KquotaError("no")},
+        {"withheld": (Withheld(change=CHANGE, violations=(VIOLATION,)),)},
+        {"outcome": Outcome(cluster_id="c", digest="d", failure="cut off")},
+    ):
+        assert not replace(looked, **left).in_order
