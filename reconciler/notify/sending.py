@@ -1,10 +1,12 @@
 """Delivering one request: tries, back-off, what the receiver asks for, and an end. The only HTTP of this package."""
 
 import email.utils
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -100,6 +102,7 @@ async def _tried(
             data=request.body,
             headers=dict(request.headers),
             allow_redirects=False,
+            proxy=_proxy(to),
             timeout=aiohttp.ClientTimeout(total=max(seconds, 0.001)),
         ) as answer:
             content = await answer.content.read(_ANSWER_BYTES)
@@ -174,8 +177,16 @@ _HINTS: Final = {
 
 
 def session() -> aiohttp.ClientSession:
-    """A session for messages: no cookies, proxies as the environment says."""
-    return aiohttp.ClientSession(trust_env=True, cookie_jar=aiohttp.DummyCookieJar())
+    """A session for messages: no cookies."""
+    return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+
+
+def _proxy(to: Endpoint) -> str | None:
+    """The proxy that the environment names for an address; aiohttp's ``trust_env`` would also send logins of a netrc."""
+    split = urlsplit(to.url.reveal())
+    if urllib.request.proxy_bypass_environment(split.hostname or ""):
+        return None
+    return urllib.request.getproxies_environment().get(split.scheme)
 
 
 __all__ = ["Patience", "deliver", "session"]

@@ -4,7 +4,7 @@ from typing import Final
 
 from reconciler.notify.message import Drifted, Event, Message
 from reconciler.render.names import entity_text, escaped
-from reconciler.render.units import age, count, instant, quantity
+from reconciler.render.units import age, count, instant, limit
 
 MOST_LINES: Final = 20
 """Pairs that people are shown; the rest is counted."""
@@ -41,6 +41,6 @@ def _line(one: Drifted) -> str:
     name = entity_text(one.entity)
     if len(name) > LONGEST_NAME:
         name = name[: LONGEST_NAME - 1] + "…"
-    values = f"{quantity(one.key, one.expected)} -> {quantity(one.key, one.live)}"
+    values = f"{limit(one.key, one.expected)} -> {limit(one.key, one.live)}"
     fought = ", corrected again and again" if one.fought else ""
     return f"{name} {one.key.value}: {values}, since {instant(one.since)}{fought}"

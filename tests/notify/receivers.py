@@ -1,0 +1,100 @@
+"""A receiver on loopback that answers as told and keeps what it got, and messages to send to it."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from aiohttp import web
+
+from reconciler.notify import Drift, Drifted, Event, Message
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+
+NOW = 1_700_000_000.0
+PATH = "/services/T0SECRET/B0SECRET"
+KEY = "kept-between-us"
+
+ALICE = Drifted(
+    entity=entity(user="alice"), key=Key.PRODUCER_BYTE_RATE, expected=1048576.0, live=7.0, since=NOW - 60
+)  # fmt: skip
+BOB = Drifted(
+    entity=entity(user="bob"), key=Key.REQUEST_PERCENTAGE, expected=50.0, live=None, since=NOW - 600
+)  # fmt: skip
+
+
+def drift(*pairs: Drifted, cluster: str = "prod") -> Drift:
+    return Drift(cluster=cluster, cluster_id="id-1", pairs=pairs)
+
+
+def message(*pairs: Drifted, event: Event = Event.BEGAN, cluster: str = "prod") -> Message:
+    found = drift(*pairs, cluster=cluster)
+    return Message(event=event, drift=found, at=NOW, since=NOW - 600, digest=found.digest,
+                   resolved=0 if pairs else 2)  # fmt: skip
+
+
+def named(user: str) -> Drifted:
+    return replace(ALICE, entity=entity(user=user))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Got:
+    """One POST."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What the receiver says to one POST."""
+
+    status: int = 200
+    text: str = "ok"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Receiver:
+    """Answers one after the other, then the last one again. Use it as an async context."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers: Sequence[Answer] = answers or (Answer(),)
+        self.got: list[Got] = []
+        application = web.Application()
+        application.router.add_post("/{rest:.*}", self._take)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}{PATH}"
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _take(self, request: web.Request) -> web.Response:
+        answer = self.answers[min(len(self.got), len(self.answers) - 1)]
+        self.got.append(
+            Got(path=request.path, headers=dict(request.headers), body=await request.read())
+        )
+        return web.Response(status=answer.status, text=answer.text, headers=answer.headers)
+
+
+def is_signed(got: Got, *, key: str = KEY, now: float = NOW, window: float = 300.0) -> bool:
+    """What docs/alerts.md tells receivers to do; written without the package's help."""
+    parts = dict(part.split("=", 1) for part in got.headers["X-Kquota-Signature"].split(","))
+    mac = hmac.new(key.encode(), parts["t"].encode() + b"." + got.body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(mac, parts["v1"]) and abs(now - int(parts["t"])) <= window

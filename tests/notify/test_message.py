@@ -1,0 +1,106 @@
+"""Messages as values: what is equal, what is listed, what receivers read."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.notify import Event, Message, document, drift_of
+from reconciler.notify.message import MOST_PAIRS
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.vigil import Sighting
+from reconciler.render.documents import dump
+from tests.notify.receivers import ALICE, BOB, NOW, drift, message, named
+
+
+def sighting(user: str, *, confirmed: bool = True, live: float | None = 1.0) -> Sighting:
+    return Sighting(entity=entity(user=user), key=Key.PRODUCER_BYTE_RATE, expected=2.0, live=live, since=NOW,
+                    confirmed=confirmed)  # fmt: skip
+
+
+def test_only_what_is_confirmed_is_spoken_of_in_a_fixed_order():
+    found = drift_of("prod", "id", (sighting("b"), sighting("a"), sighting("c", confirmed=False)))
+    assert [one.entity for one in found.pairs] == [entity(user="a"), entity(user="b")]
+
+
+def test_the_digest_knows_what_drifts_and_not_since_when():
+    same = drift(replace(ALICE, since=1.0), BOB)
+    assert drift(ALICE, BOB).digest == same.digest
+    others = [
+        drift(BOB),
+        drift(ALICE, BOB, cluster="test"),
+        drift(replace(ALICE, live=8.0), BOB),
+        drift(replace(ALICE, live=None), BOB),
+        drift(replace(ALICE, fought=True), BOB),
+        drift(named("eve"), BOB),
+    ]
+    assert len({one.digest for one in others} | {same.digest}) == len(others) + 1
+
+
+@given(st.lists(st.text(max_size=20), unique=True, min_size=1, max_size=5))
+def test_different_names_never_share_a_digest(names):
+    digests = {drift(named(name)).digest for name in names}
+    assert len(digests) == len(names)
+
+
+def test_a_message_carries_everything_that_a_receiver_needs_to_act():
+    assert json.loads(dump(document(message(ALICE, BOB)))) == {
+        "kind": "kquota-drift-message",
+        "format": 1,
+        "event": "began",
+        "id": message(ALICE, BOB).identity,
+        "cluster": "prod",
+        "clusterId": "id-1",
+        "at": "2023-11-14T22:13:20Z",
+        "since": "2023-11-14T22:03:20Z",
+        "digest": drift(ALICE, BOB).digest,
+        "driftedPairs": 2,
+        "resolvedPairs": 0,
+        "omittedPairs": 0,
+        "pairs": [
+            {
+                "entity": [["user", "alice"]],
+                "entityText": "user=alice",
+                "key": "producer_byte_rate",
+                "expected": 1048576,
+                "live": 7,
+                "since": "2023-11-14T22:12:20Z",
+                "fought": False,
+            },
+            {
+                "entity": [["user", "bob"]],
+                "entityText": "user=bob",
+                "key": "request_percentage",
+                "expected": 50,
+                "live": None,
+                "since": "2023-11-14T22:03:20Z",
+                "fought": False,
+            },
+        ],
+    }
+
+
+def test_a_long_list_is_cut_and_counted():
+    many = message(*(named(f"u{number:03}") for number in range(MOST_PAIRS + 7)))
+    shown = document(many)
+    assert shown["driftedPairs"] == MOST_PAIRS + 7
+    assert shown["omittedPairs"] == 7
+    assert len(shown["pairs"]) == MOST_PAIRS
+
+
+def test_an_end_lists_nothing_and_a_beginning_something():
+    with pytest.raises(QuotaValueError):
+        message(event=Event.BEGAN)
+    with pytest.raises(QuotaValueError):
+        Message(event=Event.ENDED, drift=drift(ALICE), at=NOW, since=NOW, digest="x")
+
+
+def test_the_identity_is_equal_for_every_try_and_for_no_other_message():
+    one = message(ALICE)
+    assert one.identity == message(ALICE).identity
+    assert one.identity != replace(one, at=NOW + 1).identity
+    assert one.identity != replace(one, event=Event.REMINDED).identity

@@ -1,0 +1,108 @@
+"""All receivers at once: each hears everything once, and none suffers from another."""
+
+import asyncio
+
+from reconciler.errors import NotifyError
+from reconciler.notify import Event, Notifier, Post, Shape, endpoint
+from tests.fakes.clock import FakeClock
+from tests.notify.receivers import ALICE, BOB, KEY, NOW, Answer, Receiver, drift, is_signed
+
+
+class Issue:
+    """A receiver that is no webhook, as another package may bring one."""
+
+    name = "issue"
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.events: list[Event] = []
+
+    async def take(self, message) -> None:
+        if self.fails:
+            raise NotifyError("issue: no")
+        self.events.append(message.event)
+
+
+def test_drift_is_told_once_then_recovery():
+    issue = Issue()
+    notifier = Notifier([issue])
+
+    async def story():
+        for at, pairs in enumerate([[], [ALICE], [ALICE], [ALICE, BOB], [ALICE, BOB], [], []]):
+            await notifier.look(drift(*pairs), now=NOW + at)
+
+    asyncio.run(story())
+    assert issue.events == [Event.BEGAN, Event.CHANGED, Event.ENDED]
+    assert notifier.told.entries == {}
+
+
+def test_a_receiver_that_fails_is_told_at_the_next_look_and_others_are_not_told_twice():
+    good, bad = Issue(), Issue(fails=True)
+    bad.name = "bad"
+    notifier = Notifier([good, bad])
+    first = asyncio.run(notifier.look(drift(ALICE), now=NOW))
+    assert [str(one) for one in first.failures] == ["issue: no"]
+    assert [name for name, _ in first.taken] == ["issue"]
+    bad.fails = False
+    second = asyncio.run(notifier.look(drift(ALICE), now=NOW + 60))
+    assert [name for name, _ in second.taken] == ["bad"]
+    assert (good.events, bad.events) == ([Event.BEGAN], [Event.BEGAN])
+
+
+def test_whoever_never_heard_of_the_drift_is_not_told_that_it_is_over():
+    bad = Issue(fails=True)
+    notifier = Notifier([bad])
+    asyncio.run(notifier.look(drift(ALICE), now=NOW))
+    bad.fails = False
+    assert asyncio.run(notifier.look(drift(), now=NOW + 1)).taken == ()
+
+
+def test_every_shape_reaches_a_real_receiver():
+    async def story():
+        clock = FakeClock(NOW)
+        async with Receiver() as receiver:
+            posts = [
+                Post(shape, endpoint(shape.value, receiver.url, key=KEY), clock=clock, random=lambda: 0.0)
+                for shape in Shape
+            ]  # fmt: skip
+            delivery = await Notifier(posts).look(drift(ALICE), now=NOW)
+            return delivery, receiver.got
+
+    delivery, got = asyncio.run(story())
+    assert {name for name, _ in delivery.taken} == {"webhook", "slack", "cloudevents"}
+    signed = [one for one in got if "X-Kquota-Signature" in one.headers]
+    assert len(got) == 3
+    assert len(signed) == 2
+    assert all(map(is_signed, signed))
+
+
+def test_receivers_are_asked_beside_each_other():
+    async def story():
+        arrived = asyncio.Barrier(2)
+
+        class Waits(Issue):
+            async def take(self, message) -> None:
+                async with asyncio.timeout(5):
+                    await arrived.wait()
+
+        one, other = Waits(), Waits()
+        other.name = "other"
+        return await Notifier([one, other]).look(drift(ALICE), now=NOW)
+
+    assert len(asyncio.run(story()).taken) == 2
+
+
+def test_an_outage_is_told_when_it_is_over():
+    async def story():
+        async with Receiver(*[Answer(status=500)] * 5, Answer()) as receiver:
+            post = Post(
+                Shape.SLACK, endpoint("s", receiver.url), clock=FakeClock(NOW), random=lambda: 0.0
+            )
+            notifier = Notifier([post])
+            first = await notifier.look(drift(ALICE), now=NOW)
+            second = await notifier.look(drift(ALICE), now=NOW + 60)
+            return first, second
+
+    first, second = asyncio.run(story())
+    assert first.failures[0].attempts == 5
+    assert second.taken[0][1].event is Event.BEGAN

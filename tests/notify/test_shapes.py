@@ -1,0 +1,105 @@
+"""The forms of a message: what each receiver reads, and that no name is markup in any of them."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from reconciler.notify import Event, cloudevents, endpoint, slack, webhook
+from reconciler.notify.words import LONGEST_NAME, MOST_LINES, headline, lines
+from tests.notify.receivers import ALICE, BOB, KEY, NOW, Got, is_signed, message, named
+
+SIGNED = endpoint("hook", "https://example.com/in", key=KEY)
+UNSIGNED = endpoint("hook", "https://example.com/in")
+
+
+def got(request) -> Got:
+    return Got(path="/", headers=dict(request.headers), body=request.body)
+
+
+def test_the_webhook_is_signed_over_time_and_body():
+    sent = got(webhook.request(message(ALICE), SIGNED, at=NOW))
+    assert is_signed(sent)
+    assert sent.headers["X-Kquota-Event"] == "drift.began"
+    assert sent.headers["X-Kquota-Delivery"] == sent.json["id"]
+    assert not is_signed(sent, key="another")
+    assert not is_signed(sent, now=NOW + 301)
+    assert not is_signed(replace(sent, body=sent.body.replace(b"alice", b"mallo")))
+    later = got(webhook.request(message(ALICE), SIGNED, at=NOW + 9))
+    assert later.headers["X-Kquota-Signature"] != sent.headers["X-Kquota-Signature"]
+    moved = sent.headers["X-Kquota-Signature"].replace(f"t={NOW:.0f}", f"t={NOW + 9:.0f}")
+    assert not is_signed(replace(sent, headers={"X-Kquota-Signature": moved}))
+
+
+def test_without_a_key_nothing_pretends_to_be_signed():
+    for shape in (webhook, cloudevents, slack):
+        assert "X-Kquota-Signature" not in shape.request(message(ALICE), UNSIGNED, at=NOW).headers
+
+
+def test_a_cloud_event_has_the_attributes_of_the_specification():
+    sent = got(cloudevents.request(message(ALICE, cluster="pröd/a b"), SIGNED, at=NOW))
+    envelope = sent.json
+    assert sent.headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
+    assert is_signed(sent)
+    assert envelope["specversion"] == "1.0"
+    assert envelope["type"] == "io.kafka-quotas.drift.began.v1"
+    assert envelope["source"] == "/kafka-quotas/clusters/pr%C3%B6d%2Fa%20b"
+    assert envelope["time"] == "2023-11-14T22:13:20Z"
+    assert envelope["subject"] == "id-1"
+    assert envelope["data"]["event"] == "began"
+    assert envelope["id"] == envelope["data"]["id"]
+    for name in envelope.keys() - {"data"}:
+        assert re.fullmatch(r"[a-z0-9]{1,20}", name)
+        assert envelope[name]
+        assert isinstance(envelope[name], str)
+
+
+def test_slack_gets_a_line_and_a_block():
+    text = json.loads(slack.request(message(ALICE, BOB), UNSIGNED, at=NOW).body)["text"]
+    assert text.splitlines() == [
+        ":warning: prod: 2 quotas were changed behind our back",
+        "```",
+        "user=alice producer_byte_rate: 1048576 (1 MiB/s) -&gt; 7 B/s, since 2023-11-14T22:12:20Z",
+        "user=bob request_percentage: 50 % -&gt; -, since 2023-11-14T22:03:20Z",
+        "```",
+    ]
+    over = json.loads(slack.request(message(event=Event.ENDED), UNSIGNED, at=NOW).body)["text"]
+    assert over == ":white_check_mark: prod: 2 quotas as applied again, after 10 min"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<!channel>",
+        "@all",
+        "```\n@here",
+        "<https://evil.example|click>",
+        "\u202egpj",
+        "a\nb",
+        "&lt;",
+    ],
+)
+def test_no_name_is_markup_in_slack(name):
+    one = message(named(name), cluster=name)
+    text = json.loads(slack.request(one, UNSIGNED, at=NOW).body)["text"]
+    head, fence, *block, end = text.split("\n")
+    assert (fence, end) == ("```", "```")
+    assert len(block) == 1
+    for line in (head, *block):
+        assert not set(line) & set("<>`\u202e")
+        assert "@a" not in line
+        assert "@h" not in line
+
+
+def test_people_are_shown_a_screenful():
+    shown = lines(message(*(named(f"u{number:03}") for number in range(MOST_LINES + 5))))
+    assert len(shown) == MOST_LINES + 1
+    assert shown[-1] == "and 5 more"
+    assert len(lines(message(named("x" * 5000)))[0]) < LONGEST_NAME + 100
+    assert "corrected again and again" in lines(message(replace(ALICE, fought=True)))[0]
+
+
+@pytest.mark.parametrize("event", [Event.CHANGED, Event.REMINDED])
+def test_every_event_has_words_of_its_own(event):
+    assert headline(message(ALICE, event=event)) != headline(message(ALICE))
