@@ -83,6 +83,11 @@ class Cluster:
         """Id of the cluster that answered first; "" before."""
         return self._cluster_id
 
+    @property
+    def refused(self) -> AuthenticationError | None:
+        """The refusal that ended this client for good; ``None`` while there was none."""
+        return self._refused
+
     def deadline(self, seconds: float | None, *, least: float = 0.0) -> Deadline:
         """The end of a call that begins now; without ``seconds`` the configured one, but at least ``least``."""
         given = max(self._config.call_seconds, least) if seconds is None else seconds

@@ -19,7 +19,12 @@ from reconciler.client.cluster import Cluster as Connections
 from reconciler.client.config import ClientConfig
 from reconciler.client.events import SILENT, Events
 from reconciler.client.translation import LAYOUT, filter_request, state_of
-from reconciler.errors import BrokerError, QuotaValueError, UnsupportedVersion
+from reconciler.errors import (
+    AuthenticationError,
+    BrokerError,
+    QuotaValueError,
+    UnsupportedVersion,
+)
 from reconciler.ports import Clock, Cluster, Node, Progress, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter
@@ -76,6 +81,11 @@ class QuotaClient:
     async def close(self) -> None:
         """Close all connections; the client may be used again and then connects anew."""
         await self._connections.close()
+
+    @property
+    def refused(self) -> AuthenticationError | None:
+        """The refusal of our login that ended this client for good; ``None`` while there was none."""
+        return self._connections.refused
 
     async def cluster(self, *, timeout: float | None = None) -> Cluster:
         """Cluster id, live brokers and our rights, asked anew.

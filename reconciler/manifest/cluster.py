@@ -65,6 +65,7 @@ class QuotaCluster:
         operator_class: Which operator serves the cluster; "" = the one without a class.
         telemetry: Where recorded usage comes from, as written.
         broker_capacity: What one broker can carry, as written.
+        secret_name: The Secret with more client properties, in the operator's namespace; ``None`` = none.
     """
 
     name: str
@@ -85,6 +86,7 @@ class QuotaCluster:
     operator_class: str
     telemetry: Spec = field(repr=False)
     broker_capacity: Spec
+    secret_name: str | None = None
 
     @property
     def sync_confirmed(self) -> bool:
@@ -145,6 +147,7 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         operator_class=spec.get("operatorClass", ""),
         telemetry=spec.get("telemetry", {}),
         broker_capacity=spec.get("brokerCapacity", {}),
+        secret_name=spec.get("secretRef", {}).get("name"),
     )
 
 

@@ -1,0 +1,183 @@
+"""A QuotaCluster and its Secret to the configuration of a client. Values in, values out; nothing is asked or kept.
+
+Keys of the Secret, and what they mean:
+
+- the name of a client property (Java's or librdkafka's), its value as text; PEM texts too;
+- ``client.properties``: a whole Java properties text; a key of its own beats it;
+- the names that cert-manager, ``kubernetes.io/basic-auth`` and Strimzi's user Secrets have: ``ca.crt``, ``tls.crt`` and
+  ``tls.key`` (or ``user.crt`` and ``user.key``), ``username`` and ``password``. A property that says the same beats them.
+
+One line feed at the end of a value is dropped: files end with one, passwords do not. The Secret beats the properties
+of the QuotaCluster.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reconciler.client import ANYTHING, NOTHING, ClientConfig, properties
+from reconciler.client.config_keys import KEYS
+from reconciler.client.secret import Secret, scrubbed
+from reconciler.errors import ConfigError, CredentialsError
+from reconciler.manifest.cluster import QuotaCluster
+
+NOT_FOUND: Final = "SecretNotFound"
+KEY_MISSING: Final = "SecretKeyMissing"
+INVALID: Final = "SecretInvalid"
+
+WHOLE_FILE: Final = "client.properties"
+CONVENIENT: Final[Mapping[str, str]] = {
+    "ca.crt": "ssl.truststore.certificates",
+    "tls.crt": "ssl.keystore.certificate.chain",
+    "user.crt": "ssl.keystore.certificate.chain",
+    "tls.key": "ssl.keystore.key",
+    "user.key": "ssl.keystore.key",
+    "username": "sasl.username",
+    "password": "sasl.password",
+}
+"""Keys that other tools write, to the property that they mean."""
+
+_UNUSED: Final = frozenset({"ca.p12", "ca.password", "user.p12", "user.password", "ca.key"})
+"""What Strimzi writes beside: the same in a format that is not needed here."""
+
+_QUOTABLE: Final = 4
+"""Texts shorter than this are no secrets worth blanking out half a sentence for."""
+
+_MEANT_BY: Final = {
+    prop: tuple(key for key, meant in CONVENIENT.items() if meant == prop)
+    for prop in CONVENIENT.values()
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """The texts of a Secret.
+
+    Attributes:
+        name: ``namespace/name``, for messages.
+        version: Its resource version; "" = there is no Secret, and none is asked for.
+        texts: Client properties; hidden.
+    """
+
+    name: str = ""
+    version: str = ""
+    texts: Mapping[str, Secret] = field(default_factory=dict, repr=False)
+
+
+NONE: Final = Credentials()
+"""Of a cluster that asks for no Secret."""
+
+
+def credentials_of(obj: Mapping[str, Any]) -> Credentials:
+    """The client properties in a Secret as the API server gives it.
+
+    Raises:
+        CredentialsError: A value is no text, or not the base64 that Kubernetes promises; keys are named.
+    """
+    metadata = obj.get("metadata") or {}
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    found: dict[str, str] = {}
+    for key, value in sorted((obj.get("data") or {}).items()):
+        if key not in _UNUSED:
+            found[key] = _text(name, key, value)
+    texts = _of_file(name, found.pop(WHOLE_FILE, "")) | {
+        key: text for key, text in found.items() if key not in CONVENIENT
+    }
+    given = {KEYS[key].name for key in texts if key in KEYS}
+    for key, prop in CONVENIENT.items():
+        said_otherwise = prop in given or (prop.startswith("sasl.") and "sasl.jaas.config" in given)
+        if key in found and not said_otherwise:
+            _ = texts.setdefault(prop, found[key])
+    return Credentials(
+        name=name,
+        version=str(metadata.get("resourceVersion", "")),
+        texts={key: Secret(text) for key, text in texts.items()},
+    )
+
+
+def _text(name: str, key: str, value: object) -> str:
+    try:
+        text = base64.b64decode(str(value), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        raise CredentialsError(
+            f"Secret {name}: the value of {key} is no text",
+            reason=INVALID,
+            keys=(key,),
+            hint="key stores are binary: put PEM texts in ca.crt, tls.crt and tls.key instead",
+        ) from None
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _of_file(name: str, text: str) -> dict[str, str]:
+    try:
+        return {pair.key: pair.value for pair in properties.parse(text, where=WHOLE_FILE)}
+    except ConfigError as error:
+        raise CredentialsError(
+            f"Secret {name}: {error.message}", reason=INVALID, keys=(WHOLE_FILE,), hint=error.hint
+        ) from None
+
+
+def client_config(
+    cluster: QuotaCluster, credentials: Credentials, *, allow_references: bool
+) -> ClientConfig:
+    """How to reach a cluster and who we are there.
+
+    Args:
+        cluster: As configured; its own ways out were looked at before (``references``).
+        credentials: :data:`NONE` where none are asked for.
+        allow_references: Whether file paths and ``${file:...}`` may be followed, on the operator's own disk.
+
+    Raises:
+        CredentialsError: A key of the Secret is missing or cannot be used. No value is quoted.
+        ConfigError: A property of the QuotaCluster cannot be used.
+    """
+    if not allow_references:
+        _refuse_paths(credentials)
+    merged: dict[str, object] = {
+        key: value
+        for key, value in cluster.properties.items()
+        if _canonical(key) not in {_canonical(one) for one in credentials.texts}
+    }
+    try:
+        return ClientConfig.from_mapping(
+            merged | dict(credentials.texts), allowed=ANYTHING if allow_references else NOTHING
+        )
+    except ConfigError as error:
+        raise _judged(error, cluster, credentials) from None
+
+
+def _canonical(key: str) -> str:
+    return KEYS[key].name if key in KEYS else key
+
+
+def _refuse_paths(credentials: Credentials) -> None:
+    for key in credentials.texts:
+        if _canonical(key).endswith(".location"):
+            raise CredentialsError(
+                f"Secret {credentials.name}: {key} names a file, which is refused",
+                reason=INVALID,
+                keys=(key,),
+                hint="put the PEM text itself into the Secret: ca.crt, tls.crt, tls.key",
+            )
+
+
+def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials) -> ConfigError:
+    """Whose fault it is: a key that nobody gave, one of the Secret, or one of the QuotaCluster."""
+    # Settings that are no secrets are quoted when they are wrong; somebody may have mixed up two keys.
+    long = [one for one in credentials.texts.values() if len(one.reveal()) >= _QUOTABLE]
+    message, hint = scrubbed(error.message, *long), error.hint
+    concerned = _canonical(error.key)
+    if not credentials.version or not concerned:
+        return ConfigError(message, key=error.key, where=error.where, hint=hint)
+    if concerned in {_canonical(one) for one in credentials.texts}:
+        reason = INVALID
+    elif concerned in {_canonical(one) for one in cluster.properties}:
+        return ConfigError(message, key=error.key, where=error.where, hint=hint)
+    else:
+        reason = KEY_MISSING
+    keys = (concerned, *_MEANT_BY.get(concerned, ()))
+    return CredentialsError(
+        f"Secret {credentials.name}: {message}", reason=reason, keys=keys, hint=hint
+    )
