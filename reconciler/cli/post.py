@@ -139,6 +139,7 @@ def post() -> None:
 @click.option("--summary", is_flag=True, help="Write the job summary (GITHUB_STEP_SUMMARY).")
 @click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT).")
 @click.option("--annotations", is_flag=True, help="Print remarks beside the lines of rules.")
+@click.option("--sarif", type=FILE, metavar="FILE", help="Write the same remarks as SARIF, for code scanning.")  # fmt: skip
 @click.option("--path-prefix", default="", metavar="DIR", help="Folder in the repository that paths start from.")  # fmt: skip
 @click.pass_obj
 def github(
@@ -149,6 +150,7 @@ def github(
     summary: bool,
     outputs: bool,
     annotations: bool,
+    sarif: Path | None,
     path_prefix: str,
 ) -> Exit:
     """The runner's files first, then the host."""
@@ -160,6 +162,8 @@ def github(
         posting_github.write_summary(letter)
     if annotations:
         posting_github.print_annotations(console, letter, prefix=path_prefix)
+    if sarif is not None:
+        posting_github.write_sarif(letter, sarif, prefix=path_prefix)
     facts = dict(letter.outputs)
     try:
         facts |= posting.run_told(posting_github.told(console, letter, place))
@@ -206,6 +210,7 @@ def gitlab(
 @click.option("--workflow", required=True, metavar="FILE", help="File name of the workflow that plans.")  # fmt: skip
 @click.option("--artifact", required=True, metavar="NAME", help="Name of its artifact.")
 @click.option("--out", type=FILE, required=True, metavar="FILE", help="Where the plan goes.")
+@click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest.")  # fmt: skip
 @click.option("--repo", required=True, envvar="GITHUB_REPOSITORY", metavar="OWNER/NAME", help="The repository  [env: GITHUB_REPOSITORY].")  # fmt: skip
 @click.option("--api-url", default="https://api.github.com", envvar="GITHUB_API_URL", show_default=True, metavar="URL", help="Address of the API  [env: GITHUB_API_URL].")  # fmt: skip
 @click.pass_obj
@@ -216,6 +221,7 @@ def reviewed(
     workflow: str,
     artifact: str,
     out: Path,
+    outputs: bool,
     repo: str,
     api_url: str,
 ) -> Exit:
@@ -229,6 +235,9 @@ def reviewed(
     )
     digest = read_preview(text, where=f"the plan of pull request {pull}").plan.digest
     write_text(out, text)
+    if outputs:
+        facts = {"plan": str(out.absolute()), "pull": str(pull), "digest": digest}
+        posting_github.write_outputs(facts)
     console.fact(digest)
     console.note(f"the plan that was reviewed in pull request {pull} is in {out}")
     return Exit.DONE

@@ -11,7 +11,7 @@ from reconciler.cli.post import Post
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.report import Preview
-from reconciler.render import drift_issue, json_outcome, json_plan
+from reconciler.render import drift_issue, failure, json_outcome, json_plan
 from reconciler.render.json_plan import counts
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from reconciler.render.read_outcome import read_outcome
@@ -88,6 +88,7 @@ def letter_of(wanted: Post, *, foreign: bool = False, untrusted: str = "") -> Le
         json_plan.KIND: ("plan", _plan),
         json_outcome.KIND: ("outcome", _outcome),
         drift_issue.KIND: ("drift", _drift),
+        failure.KIND: ("plan", _failure),
     }
     found = _kind_of(text, where)
     if found not in makers:
@@ -219,6 +220,25 @@ def _drift(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
         outputs=outputs,
         incident=incident if wanted.issue else None,
     )
+
+
+def _failure(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
+    found = failure.read_failure(text, where=where)
+    if found.command == "apply":
+        marker = Marker(kind="outcome", label=wanted.label)
+    details = _link(wanted.details_url)
+
+    def body(limit: int) -> str:
+        made = failure.failure_markdown(
+            found,
+            limit=limit,
+            title=wanted.title or _titled(wanted.label),
+            marker=marker.line,
+            details=details,
+        )
+        return _within(made, limit, marker)
+
+    return Letter(wanted=wanted, marker=marker, body=body, is_quiet=False, outputs={})
 
 
 # ---- texts -------------------------------------------------------------------------------------

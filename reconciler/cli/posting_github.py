@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from reconciler import __version__
 from reconciler.cli.console import Console
+from reconciler.cli.files import write_text
 from reconciler.cli.post import Place
 from reconciler.cli.posting import Letter, token_of
 from reconciler.client.clock import SystemClock
@@ -14,7 +16,8 @@ from reconciler.errors import UsageError
 from reconciler.forge import github as host
 from reconciler.forge import runner
 from reconciler.forge.token import Token
-from reconciler.render.sarif import RULES, plan_findings
+from reconciler.render.documents import dump
+from reconciler.render.sarif import RULES, Finding, plan_findings, sarif_document
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -49,18 +52,32 @@ def write_summary(letter: Letter) -> None:
         runner.write_summary(path, text + "\n")
 
 
+def _findings(letter: Letter, prefix: str) -> tuple[Finding, ...]:
+    """Remarks with paths from the top of the repository, where code hosts look for them."""
+    if letter.preview is None:
+        return ()
+    return tuple(
+        replace(one, path=str(PurePosixPath(prefix, one.path)) if one.path else "")
+        for one in plan_findings(letter.preview)
+    )
+
+
+def write_sarif(letter: Letter, path: Path, *, prefix: str) -> None:
+    """Remarks for code scanning.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    write_text(path, dump(sarif_document(_findings(letter, prefix), tool_version=__version__)))
+
+
 def print_annotations(console: Console, letter: Letter, *, prefix: str) -> None:
     """Remarks beside the lines of rules, as workflow commands."""
-    if letter.preview is None:
-        return
     made = [
         runner.Annotation(
-            level=_LEVELS[RULES[one.rule][0]],
-            path=str(PurePosixPath(prefix, one.path)) if one.path else "",
-            line=one.line,
-            message=one.message,
+            level=_LEVELS[RULES[one.rule][0]], path=one.path, line=one.line, message=one.message
         )
-        for one in plan_findings(letter.preview)
+        for one in _findings(letter, prefix)
     ]
     title = letter.wanted.title or f"Kafka quotas {letter.wanted.label}".rstrip()
     for line in runner.annotation_lines(made, title=title):

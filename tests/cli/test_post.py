@@ -303,6 +303,59 @@ def test_an_author_that_was_not_expected_is_told(kquota, api, plan):
     assert "--author my-app[bot]" in ran.err
 
 
+def test_a_failure_takes_the_place_of_an_older_plan(kquota, folder, api, plan):
+    kquota("post", "github", plan, "--pull", "7", "--label", "prod")
+    said = [
+        "error: quotas/a.yaml:3:1: no `such` <b>thing</b> @team",
+        "",
+        "</pre>",
+        "::error::x\u202e",
+    ]
+    document = {
+        "kind": "kquota-failure",
+        "format": 1,
+        "command": "plan",
+        "exitCode": 1,
+        "messages": said,
+    }
+    saved(folder, document, "failure.json")
+    words = (
+        "post",
+        "github",
+        "failure.json",
+        "--pull",
+        "7",
+        "--label",
+        "prod",
+        "--summary",
+        "--required",
+    )
+    assert kquota(*words).code == 0
+    (body,) = api.bodies(7)
+    assert "Planning failed" in body
+    assert body.count("</pre>") == 1
+    assert "@team" not in body
+    assert "producer_byte_rate" not in body
+    saved(
+        folder,
+        document | {"command": "apply", "exitCode": 4, "messages": ["x" * 1000] * 200},
+        "failure.json",
+    )
+    assert kquota(*words).code == 0
+    assert "no longer fits" in api.bodies(7)[1]
+    assert len(api.bodies(7)[1]) <= 65_536
+    saved(folder, document | {"command": "rm"}, "failure.json")
+    assert kquota(*words).code == 1
+
+
+def test_remarks_are_also_sarif(kquota, folder, api, plan):
+    assert kquota("post", "github", plan, "--sarif", "r.sarif", "--path-prefix", "infra").code == 0
+    (run,) = json.loads((folder / "r.sarif").read_text())["runs"]
+    places = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"] if "locations" in one]  # fmt: skip
+    assert places
+    assert all(one.startswith("infra/quotas/") for one in places)
+
+
 def test_an_outcome_is_a_comment_of_its_own(kquota, folder, api, plan):
     kquota("post", "github", plan, "--pull", "7", "--label", "prod")
     saved(folder, outcome_document(result()), "outcome.json")

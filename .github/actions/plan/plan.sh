@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Plans into a file, with the configuration of the base; called by action.yml, which hands everything over by environment.
+set -euo pipefail
+# shellcheck source=.github/actions/lines.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../lines.sh"
+
+folder=$(mktemp -d "${RUNNER_TEMP}/kquota-plan.XXXXXX")
+words=(plan --project "${PROJECT}" --out "${folder}/plan.json" --detailed-exitcode)
+if [[ -n ${CLUSTER} ]]; then words+=(--cluster "${CLUSTER}"); fi
+if [[ -n ${SINCE} ]]; then words+=(--since "${SINCE}"); fi
+if [[ -n ${CONFIG_FROM} ]]; then
+  git cat-file -e "${CONFIG_FROM}^{commit}" 2>/dev/null || {
+    echo "::error::the base ${CONFIG_FROM} is not in this clone; give actions/checkout fetch-depth: 0"
+    output exit-code 1
+    exit 1
+  }
+  if git cat-file -e "${CONFIG_FROM}:./${PROJECT}" 2>/dev/null; then
+    words+=(--config-from "${CONFIG_FROM}")
+  else
+    # The pull request that introduces the project file: nothing in it is trusted yet, so no cluster is asked.
+    echo "::notice::the base has no ${PROJECT}, so no configuration is trusted yet and no cluster is asked"
+    OFFLINE=true
+  fi
+fi
+if [[ ${OFFLINE} == true ]]; then
+  words+=(--offline)
+  if [[ -n ${SNAPSHOT} ]]; then words+=(--snapshot "${SNAPSHOT}"); fi
+fi
+
+code=0
+told "${folder}/out" "${folder}/err" kquota "${words[@]}" || code=$?
+if [[ ! -s ${folder}/plan.json ]]; then
+  failure plan "${code}" "${folder}/err" >"${folder}/plan.json"
+fi
+output exit-code "${code}"
+output plan "${folder}/plan.json"

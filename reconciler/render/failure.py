@@ -1,0 +1,82 @@
+"""A command that failed before it had anything to show: what CI keeps of it, and how it is told instead of a plan.
+
+Without this a comment about an earlier commit would stay and look as if it spoke of the newest one.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.render.documents import load
+from reconciler.render.names import html, prose
+
+KIND: Final = "kquota-failure"
+FORMAT: Final = 1
+
+_TOLD: Final = {
+    "plan": "Planning failed. What was shown here before no longer counts.",
+    "apply": "Nothing was applied, or it is not known what was.",
+}
+
+_MEANS: Final = {
+    1: "",
+    3: "A guard or a policy refuses (exit 3).",
+    4: "The plan that was reviewed no longer fits (exit 4): plan again and have it reviewed again.",
+    130: "It was interrupted.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What is known of a failure.
+
+    Attributes:
+        command: ``plan`` or ``apply``.
+        exit_code: Of the command.
+        messages: What it said, line by line.
+    """
+
+    command: str
+    exit_code: int
+    messages: tuple[str, ...]
+
+
+def read_failure(text: str, *, where: str) -> Failure:
+    """A failure as the actions wrote it down.
+
+    Raises:
+        ConfigError: It is cut off, or something else.
+    """
+    top = load(text, kind=KIND, format_version=FORMAT, where=where)
+    fields = top.fields("kind", "format", "command", "exitCode", "messages")
+    return Failure(
+        command=fields["command"].one_of(_TOLD),
+        exit_code=fields["exitCode"].whole(),
+        messages=tuple(one.text() for one in fields["messages"].items()),
+    )
+
+
+def failure_markdown(failure: Failure, *, limit: int, title: str, marker: str, details: str) -> str:
+    """A failure as Markdown of at most ``limit`` characters.
+
+    Args:
+        failure: What is known.
+        limit: Most characters of the whole text.
+        title: Heading; escaped here.
+        marker: Hidden line that it begins with.
+        details: A Markdown link to the run, or "".
+    """
+    told = f"**{_TOLD[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
+    opening = [marker, f"### {prose(title)}", "", told, "", "<pre>"]
+    closing = ["</pre>", "", details]
+    room = limit - sum(len(line) + 1 for line in [*opening, *closing]) - 20
+    lines: list[str] = []
+    for message in failure.messages:
+        # An empty line would not end the block here, but what looks empty reads better as nothing.
+        line = html(message)
+        room -= len(line) + 1
+        if room < 0:
+            lines.append("&#8230;")
+            break
+        if line.strip():
+            lines.append(line)
+    return "\n".join([*opening, *lines, *closing]).rstrip("\n") + "\n"
