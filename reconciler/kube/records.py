@@ -17,6 +17,7 @@ from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.owned import NO_RECORD, Intent, Owned, Owner, Pair, Record
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.render.names import read_entity
+from reconciler.render.units import json_number
 
 DEPARTED: Final = " (deleted)"
 """Ends the name of a document that is gone while another of its name exists: no name of a resource ends so."""
@@ -308,11 +309,6 @@ def rest_of(owned: Owned, live: Mapping[str, Entity]) -> Owned:
 # ---- writing ---------------------------------------------------------------------------------
 
 
-def number(value: float) -> float:
-    """A value as it is written into a status: a whole number without a point, as people expect it."""
-    return int(value) if value.is_integer() and abs(value) <= 2**53 else value
-
-
 def written(owned: Owned, document: str, subject: Entity, key: Key) -> dict[str, Any]:
     """The fields of ``status.keys`` that record one pair; empty where nothing of it is this document's.
 
@@ -323,14 +319,14 @@ def written(owned: Owned, document: str, subject: Entity, key: Key) -> dict[str,
     column = COLUMNS.index(key)
     owner, applied = record.owners[column], record.applied[column]
     if owner is not None and applied is not None and owner.document == document:
-        made |= {"applied": number(applied)} | _owner_fields(owner)
+        made |= {"applied": json_number(applied)} | _owner_fields(owner)
     intent = owned.intents.get((subject, key))
     if intent is not None and intent.owner.document == document:
         made = made or _owner_fields(intent.owner)
         made |= (
             {"intendedRemoval": True}
             if intent.value is None
-            else {"intended": number(intent.value)}
+            else {"intended": json_number(intent.value)}
         )
     return made
 

@@ -1,0 +1,176 @@
+"""What is worth an Event: changes from one status to the next, never a state. Values; posting is somebody else's.
+
+No document gets one for becoming ready the first time: five thousand of them would say nothing. Trouble of a cluster is
+told once, on the QuotaCluster.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from reconciler.kube.conditions import condition_of
+from reconciler.kube.reasons import TABLE, Reason, Row
+
+MOST_BYTES: Final = 1024
+"""Longest note that the API server takes, in bytes (NoteLengthLimit of events.k8s.io/v1)."""
+
+_QUIET: Final = frozenset(
+    {Reason.DELETING, Reason.PENDING, Reason.HELD, Reason.SYNCED, Reason.DRIFTED}
+)
+"""Reasons that come and go by themselves, or that another event tells of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One Event.
+
+    Attributes:
+        kind: ``Normal`` or ``Warning``; the API knows no other.
+        reason: One word for programs.
+        note: A sentence; cut where the API server would refuse it.
+
+    Raises:
+        ValueError: The note is empty.
+    """
+
+    kind: Literal["Normal", "Warning"]
+    reason: str
+    note: str
+
+    def __post_init__(self) -> None:
+        if not self.note:
+            raise ValueError("an event without a note says nothing")
+        object.__setattr__(self, "note", _cut(self.note))
+
+
+def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:
+    """What is worth an Event on a ClientQuota.
+
+    Args:
+        before: Its status so far, empty for none.
+        after: The one that is written.
+    """
+    return tuple(_all(before, after, on="Q"))
+
+
+def cluster_transitions(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> tuple[Happening, ...]:
+    """The same on a QuotaCluster."""
+    return tuple(_all(before, after, on="C"))
+
+
+def released(document: str, limits: int, why: str) -> Happening:
+    """That a document went and its limits stay; on the QuotaCluster, because nothing else is left.
+
+    Args:
+        document: ``namespace/name``.
+        limits: How many stay.
+        why: A sentence.
+    """
+    words = f"ClientQuota {document} is released: {limits} limits stay in Kafka; {why}"
+    return Happening(kind="Warning", reason="Released", note=words)
+
+
+def _all(before: Mapping[str, Any], after: Mapping[str, Any], *, on: str) -> Iterator[Happening]:
+    was, now = condition_of(before, "Ready"), condition_of(after, "Ready")
+    row = _row(now)
+    if row is not None and now.get("reason") != was.get("reason"):
+        yield from _reached(row, was, str(now.get("message", "")), on)
+    yield from _resumed(before, after)
+    yield from _drift(before, after)
+    if on == "Q" and row is not None and row.ready == "True" and was.get("status") == "True":
+        yield from _applied(before, after)
+
+
+def _row(ready: Mapping[str, Any]) -> Row | None:
+    try:
+        return TABLE[Reason(str(ready.get("reason")))]
+    except ValueError:
+        return None
+
+
+def _reached(row: Row, was: Mapping[str, Any], message: str, on: str) -> Iterator[Happening]:
+    """The Ready condition has another reason."""
+    if row.event and on in row.on and not (on == "Q" and _is_of_cluster(row)):
+        kind: Literal["Normal", "Warning"] = "Normal" if row.paused else "Warning"
+        yield Happening(kind=kind, reason=row.event, note=message or row.says)
+    elif (
+        row.ready == "True"
+        and was.get("status") == "False"
+        and not (on == "Q" and _came_from_cluster(was))
+    ):
+        yield Happening(kind="Normal", reason="Reconciled", note=message or row.says)
+    elif row.reason not in _QUIET and row.ready == "True" and was:
+        yield Happening(kind="Normal", reason=row.reason.value, note=message or row.says)
+
+
+def _came_from_cluster(was: Mapping[str, Any]) -> bool:
+    row = _row(was)
+    return row is not None and _is_of_cluster(row)
+
+
+def _is_of_cluster(row: Row) -> bool:
+    """Whether the fault is the cluster's, so that each of its documents would repeat it."""
+    return "C" in row.on and row.reason not in {
+        Reason.INVALID, Reason.SUSPENDED, Reason.GUARD_REFUSED, Reason.AUTHORIZATION_FAILED,
+    }  # fmt: skip
+
+
+def _resumed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    was, now = condition_of(before, "Paused"), condition_of(after, "Paused")
+    if was.get("status") == "True" and now.get("status") == "False":
+        yield Happening(kind="Normal", reason="Resumed", note="it is no longer suspended")
+
+
+def _drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    was, now = condition_of(before, "Drifted"), condition_of(after, "Drifted")
+    if now.get("status") == "True" and was.get("status") != "True":
+        words = str(now.get("message", "")) or "somebody else changed a live value"
+        yield Happening(kind="Warning", reason="DriftDetected", note=words)
+    corrected = _rewritten(before, after)
+    if corrected:
+        words = f"written back after somebody else had changed it: {', '.join(corrected)}"
+        yield Happening(kind="Normal", reason="DriftCorrected", note=words)
+    elif was.get("status") == "True" and now.get("status") == "False":
+        yield Happening(kind="Normal", reason="DriftOver", note="the live values are as applied")
+
+
+def _keys(status: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    return {str(one.get("key")): one for one in status.get("keys", ())}
+
+
+def _rewritten(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Keys that were applied again with the value that they had."""
+    earlier = _keys(before)
+    return [
+        key
+        for key, one in _keys(after).items()
+        if key in earlier
+        and one.get("result") == "Applied"
+        and one.get("cause") == "InSync"
+        and "applied" in one
+        and one["applied"] == earlier[key].get("applied")
+        and one.get("appliedAt") != earlier[key].get("appliedAt")
+    ]
+
+
+def _applied(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    """A document that was in order has other limits in force by now."""
+    earlier, later = _keys(before), _keys(after)
+    changed = [
+        key
+        for key in sorted(earlier.keys() | later.keys())
+        if earlier.get(key, {}).get("applied") != later.get(key, {}).get("applied")
+    ]
+    if changed:
+        words = f"in force as declared: {', '.join(changed)}"
+        yield Happening(kind="Normal", reason="Reconciled", note=words)
+
+
+def _cut(note: str) -> str:
+    """The note in at most so many bytes, whole characters of it."""
+    coded = note.encode("utf-8", "replace")
+    if len(coded) <= MOST_BYTES:
+        return coded.decode("utf-8")
+    return coded[: MOST_BYTES - 3].decode("utf-8", "ignore") + "…"
