@@ -1,0 +1,153 @@
+"""The release workflow: pinned actions, least rights, nothing interpolated into shells, and the steps that need no registry, executed."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import reconciler
+from tests.servers.kube import programs
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / ".github" / "workflows" / "release.yml"
+TEXT = FILE.read_text(encoding="utf-8")
+WORKFLOW: dict[str, Any] = yaml.safe_load(TEXT)
+JOBS: dict[str, Any] = WORKFLOW["jobs"]
+RIGHTS = {
+    "ready": {"contents": "read", "actions": "read"},
+    "wheel": {"contents": "read", "id-token": "write", "attestations": "write"},
+    "pypi": {"id-token": "write"},
+    "image": {
+        "contents": "read",
+        "packages": "write",
+        "id-token": "write",
+        "attestations": "write",
+    },
+    "chart": {
+        "contents": "read",
+        "packages": "write",
+        "id-token": "write",
+        "attestations": "write",
+    },
+    "publish": {"contents": "write"},
+}
+DIGEST = "sha256:" + "ab" * 32
+
+
+def run_of(job: str, name: str) -> str:
+    """The script of a step."""
+    (found,) = [step["run"] for step in JOBS[job]["steps"] if step.get("name") == name]
+    return str(found)
+
+
+def executed(
+    script: str, folder: Path, *, path: str = os.defpath, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """A step as the runner runs it."""
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], cwd=folder, text=True, check=False,
+        capture_output=True, timeout=120,
+        env={"PATH": path, "HOME": str(folder), "GITHUB_OUTPUT": str(folder / "output"), **environment},
+    )  # fmt: skip
+
+
+def test_every_action_is_pinned_by_its_commit_and_says_its_version() -> None:
+    used = re.findall(r"uses: (\S+)(.*)", TEXT)
+    assert len(used) > 8
+    for action, comment in used:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r"\s+# v\d+\.\d+\.\d+", comment), action
+
+
+def test_one_action_has_one_commit_in_all_workflows() -> None:
+    commits: dict[str, set[str]] = {}
+    for path in FILE.parent.glob("*.yml"):
+        for name, commit in re.findall(
+            r"uses: ([\w./-]+)@([0-9a-f]{40})", path.read_text(encoding="utf-8")
+        ):
+            commits.setdefault(name, set()).add(commit)
+    assert {name: found for name, found in commits.items() if len(found) > 1} == {}
+
+
+def test_every_job_has_the_rights_of_the_table_and_the_workflow_has_none() -> None:
+    assert WORKFLOW["permissions"] == {}
+    assert {name: job["permissions"] for name, job in JOBS.items()} == RIGHTS
+    assert all(job["timeout-minutes"] <= 45 for job in JOBS.values())
+
+
+def test_shells_get_what_comes_from_outside_by_their_environment() -> None:
+    scripts = [step["run"] for job in JOBS.values() for step in job["steps"] if "run" in step]
+    assert len(scripts) > 8
+    assert [script for script in scripts if "${{" in script] == []
+
+
+def test_checked_out_trees_keep_no_credentials() -> None:
+    checkouts = [
+        step
+        for job in JOBS.values()
+        for step in job["steps"]
+        if step.get("uses", "").startswith("actions/checkout@")
+    ]
+    assert len(checkouts) == 4
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_nothing_is_published_before_it_was_checked() -> None:
+    assert JOBS["wheel"]["needs"] == JOBS["image"]["needs"] == "ready"
+    assert set(JOBS["publish"]["needs"]) == set(JOBS) - {"publish", "wheel"}
+    assert JOBS["pypi"]["needs"] == "wheel"
+
+
+def test_the_image_has_an_inventory_and_a_provenance_and_a_pinned_python() -> None:
+    script = run_of(
+        "image", "Build and push, with SBOM and provenance, from a Python image named by its digest"
+    )
+    assert "--sbom=true" in script
+    assert "--provenance=mode=max" in script
+    assert "@$(docker buildx imagetools inspect" in script
+    default = re.search(
+        r"^ARG PYTHON_IMAGE=(\S+)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert default is not None
+    assert f"python={default[1]}\n" in script
+
+
+@pytest.mark.parametrize(("tag", "code"), [(f"v{reconciler.__version__}", 0), ("v9.9.9", 1)])
+def test_a_tag_that_is_not_the_version_stops_the_release(
+    tag: str, code: int, tmp_path: Path
+) -> None:
+    for name in ("reconciler/__init__.py", "charts/kafka-quota-reconciler/Chart.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    script = run_of("ready", "The tag is the version of the package and of the chart")
+    answer = executed(script, tmp_path, TAG=tag)
+    assert answer.returncode == code, answer.stderr
+    if code == 0:
+        told = (tmp_path / "output").read_text(encoding="utf-8")
+        assert told == f"version={reconciler.__version__}\n"
+
+
+@pytest.mark.integration
+def test_the_packaged_chart_names_the_image_by_its_digest(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "charts", tmp_path / "charts")
+    script = run_of("chart", "Package the chart with the image's digest")
+    answer = executed(
+        script, tmp_path, path=f"{programs.helm().parent}:{os.defpath}", VERSION=reconciler.__version__,
+        IMAGE="ghcr.io/acme/quotas", DIGEST=DIGEST,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    package = tmp_path / "packaged" / f"kafka-quota-reconciler-{reconciler.__version__}.tgz"
+    shown = subprocess.run(
+        [str(programs.helm()), "show", "values", str(package)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert yaml.safe_load(shown.stdout)["image"] == {
+        "repository": "ghcr.io/acme/quotas", "tag": "", "digest": DIGEST, "pullPolicy": "IfNotPresent",
+    }  # fmt: skip
