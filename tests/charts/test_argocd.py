@@ -1,0 +1,106 @@
+"""What Argo CD makes of our resources: its Lua runs our scripts on objects with the conditions that the operator writes."""
+
+import copy
+import re
+from typing import Any
+
+import pytest
+
+from reconciler.kube.conditions import conditions
+from reconciler.kube.reasons import TABLE, Reason
+from tests.charts.argocd_patch import script
+from tests.servers.kube import go_tools, programs
+from tests.servers.kube.lua import health
+
+pytestmark = pytest.mark.integration
+
+ACTIONS = programs.GoModule(
+    name="actions", folder=programs.HERE.parents[1] / "charts" / "actions", packages=(".",)
+)
+HEALTH = script("health.lua")
+QUOTA: dict[str, Any] = {
+    "apiVersion": "kafka-quotas.io/v1alpha1",
+    "kind": "ClientQuota",
+    "metadata": {"name": "alice", "namespace": "payments", "generation": 3},
+    "spec": {
+        "clusterRef": {"name": "prod"},
+        "entity": {"user": {"name": "alice"}},
+        "limits": {"producerByteRate": 1},
+    },
+}
+
+
+def written(reason: Reason, *, observed: int = 3, drifted: str = "") -> dict[str, Any]:
+    """The resource with the status that the operator writes for a reason."""
+    made = conditions(
+        reason, "so it is", generation=3, previous=(), now=0.0, drifted=drifted, conflict=""
+    )
+    return {**QUOTA, "status": {"observedGeneration": observed, "conditions": made}}
+
+
+def acted(name: str, obj: dict[str, Any]) -> Any:
+    asked = {"script": script(f"actions/{name}.lua"), "object": obj}
+    return go_tools.ask(ACTIONS, asked)
+
+
+@pytest.mark.parametrize("reason", list(TABLE))
+def test_every_reason_of_the_operator_has_the_health_of_its_row(reason: Reason) -> None:
+    status, message = health(HEALTH, written(reason))
+    assert status == TABLE[reason].argo
+    assert message == f"{reason}: so it is"
+
+
+def test_before_the_operator_has_looked_a_resource_is_on_its_way() -> None:
+    waiting = ("Progressing", "Waiting for the operator")
+    assert health(HEALTH, QUOTA) == waiting
+    assert health(HEALTH, {**QUOTA, "status": {}}) == waiting
+    assert health(HEALTH, written(Reason.SYNCED, observed=2)) == waiting
+    assert health(HEALTH, {**QUOTA, "status": {"observedGeneration": 3}}) == waiting
+
+
+def test_what_the_operator_says_of_an_old_spec_is_not_believed_whatever_it_is() -> None:
+    for reason in (Reason.BROKER_REJECTED, Reason.SUSPENDED):
+        assert health(HEALTH, written(reason, observed=2))[0] == "Progressing"
+
+
+def test_drift_that_is_only_reported_shows_in_the_message_of_a_healthy_resource() -> None:
+    obj = written(Reason.SYNCED, drifted="producer_byte_rate is 5")
+    assert health(HEALTH, obj) == ("Healthy", "Drifted: producer_byte_rate is 5")
+
+
+def test_a_resource_is_suspended_and_resumed_and_nothing_else_of_it_changes() -> None:
+    frozen = acted("suspend", QUOTA)
+    assert frozen == {**QUOTA, "spec": {**QUOTA["spec"], "suspend": True}}
+    assert acted("resume", frozen) == QUOTA
+
+
+def test_a_pass_is_asked_for_by_the_annotation_that_the_operator_reads() -> None:
+    asked = acted("reconcile", QUOTA)
+    stamp = asked["metadata"].pop("annotations")
+    assert asked == QUOTA
+    assert list(stamp) == ["kafka-quotas.io/requestedAt"]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", stamp["kafka-quotas.io/requestedAt"])
+    other = copy.deepcopy(QUOTA)
+    other["metadata"]["annotations"] = {"a": "b"}
+    assert acted("reconcile", other)["metadata"]["annotations"]["a"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("suspended", "offered"), [(False, {"suspend", "reconcile"}), (True, {"resume"})]
+)
+def test_only_actions_that_would_do_something_are_offered(
+    suspended: bool, offered: set[str]
+) -> None:
+    obj = {**QUOTA, "spec": {**QUOTA["spec"], "suspend": suspended}}
+    found = acted("discovery", obj)
+    assert set(found) == {"suspend", "resume", "reconcile"}
+    assert {name for name, one in found.items() if not one["disabled"]} == offered
+
+
+def test_a_cluster_has_the_same_actions() -> None:
+    cluster = {
+        "kind": "QuotaCluster",
+        "metadata": {"name": "prod"},
+        "spec": {"bootstrapServers": "b:1"},
+    }
+    assert acted("suspend", cluster)["spec"]["suspend"] is True
