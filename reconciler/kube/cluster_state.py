@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.conditions import Trouble, bounded, conditions, trouble_of
+from reconciler.kube.reading import violation_text
 from reconciler.kube.reasons import TABLE, Reason, worst
 from reconciler.kube.references import refused_references
 from reconciler.kube.resources import Obj, generation_of, requested_at, spec_of, time_text
@@ -212,7 +213,11 @@ def _conflict(settled: Settled) -> str:
     if not pairs:
         return ""
     losers = _first(sorted(settled.losses))
-    return f"{len(pairs)} limits are asked for twice; {losers} do not get theirs"
+    return f"{_several(len(pairs), 'limit')} asked for twice; not by the word of {losers}"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what} is" if count == 1 else f"{count} {what}s are"
 
 
 def _first(names: Collection[str]) -> str:
@@ -260,14 +265,14 @@ def _of_plan(obj: Obj, report: Pass, plan: Plan) -> dict[Reason, str]:
     waiting = _waiting_removals(plan)
     if waiting:
         found[Reason.LISTING_INCOMPLETE] = (
-            f"not every document was read, so {waiting} limits that nobody declares any more stay"
+            f"not every document was read, so {_several(waiting, 'limit')} kept that nobody declares any more"
         )
     failure = "" if report.outcome is None else report.outcome.failure
     if failure and report.error is None:
         found[Reason.BROKER_UNAVAILABLE] = failure
     policy = None if report.preview is None else report.preview.policy
     if policy is Policy.OBSERVE and plan.restricted:
-        found[Reason.OBSERVE_ONLY] = f"{len(plan.restricted)} differences are only shown"
+        found[Reason.OBSERVE_ONLY] = f"{_several(len(plan.restricted), 'difference')} only shown"
     if spec_of(obj).get("policy") == Policy.SYNC and policy is Policy.UPSERT:
         found[Reason.SYNC_NOT_CONFIRMED] = (
             f"policy Sync is not confirmed for {plan.cluster_id}, so Upsert is in force;"
@@ -278,11 +283,9 @@ def _of_plan(obj: Obj, report: Pass, plan: Plan) -> dict[Reason, str]:
 
 def _withheld_text(withheld: Collection[Withheld]) -> str:
     said = dict.fromkeys(
-        f"{violation.message} (allowed with {violation.allow_with})"
-        for one in withheld
-        for violation in one.violations
+        violation_text(violation) for one in withheld for violation in one.violations
     )
-    return f"{len(withheld)} removals are withheld: {'; '.join(said)}"
+    return f"{_several(len(withheld), 'removal')} withheld: {'; '.join(said)}"
 
 
 def _waiting_removals(plan: Plan) -> int:

@@ -13,7 +13,7 @@ from reconciler.kube.conditions import Trouble, trouble_of
 from reconciler.kube.reasons import Reason
 from reconciler.quota.change import Change, Finding
 from reconciler.quota.claims import Settled
-from reconciler.quota.guards import Guard
+from reconciler.quota.guards import Guard, Violation
 from reconciler.quota.keys import COLUMN_OF, Key, same_value
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.owned import NO_RECORD, Owned, Pair
@@ -294,6 +294,13 @@ def _withheld_reading(one: Withheld, live: float | None) -> KeyReading:
         live=live,
         drifts=one.change.cause is Cause.DRIFT,
     )
+
+
+def violation_text(violation: Violation) -> str:
+    """What a guard says, and the field of the QuotaCluster that allows it; flags of the command line help nobody here."""
+    field = violation.allow_with.partition(" or ")[0]
+    allowed = f" (allowed with spec.{field})" if field.startswith("guards.") else ""
+    return violation.message + allowed
 
 
 def _named(rival: str, document: str, *, tenanted: bool) -> str:

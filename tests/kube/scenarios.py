@@ -1,0 +1,287 @@
+"""One resource per row of the table of reasons, with the status that our code makes for it in a world where that happens."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reconciler.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    ConfigError,
+    ConnectError,
+    CredentialsError,
+    Forbidden,
+    InventoryError,
+    KquotaError,
+    KubernetesAway,
+    ProtocolError,
+    Refused,
+    TlsError,
+    UnsupportedVersion,
+    WrongCluster,
+)
+from reconciler.kube.cluster_state import SecretUse, cluster_status, pending_cluster
+from reconciler.kube.reasons import Reason
+from reconciler.kube.standing import cluster_problems, stand
+from reconciler.kube.status import document_status, pending_status
+from reconciler.manifest.cluster import from_spec
+from reconciler.quota.claims import Settled
+from reconciler.quota.desired import Desired
+from reconciler.quota.entity import entity
+from reconciler.quota.guards import Guards
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owned
+from reconciler.quota.report import Pass
+from reconciler.reconcile import OverrideOrder
+from tests.fakes.cluster import LOST
+from tests.kube.worlds import KubeWorld, quota_cluster, resource
+from tests.reconcile.worlds import ALICE, ALICE_SHOP, BOB, RATE, state
+
+NOW = 1_700_000_000.0
+HOME = entity(ip="::1")
+DOCUMENT = "team/a"
+CREATED = resource("a", ALICE, {RATE: 4096})
+TENANTS = [{"namespaces": ["team"], "entities": [{"user": {"exact": "bob"}}], "allow": ["Suspend"]}]
+
+ERRORS: Mapping[Reason, KquotaError] = {
+    Reason.SECRET_NOT_FOUND: CredentialsError("no Secret kafka", reason="SecretNotFound"),
+    Reason.SECRET_KEY_MISSING: CredentialsError("no key password", reason="SecretKeyMissing"),
+    Reason.SECRET_INVALID: CredentialsError("ca.crt is no PEM", reason="SecretInvalid"),
+    Reason.WRONG_CLUSTER: WrongCluster("y answers", expected="x", found="y"),
+    Reason.AUTHENTICATION_FAILED: AuthenticationError("wrong password", node="b1:9092"),
+    Reason.AUTHORIZATION_FAILED: AuthorizationError("no DescribeConfigs", code=31),
+    Reason.TLS_FAILED: TlsError("certificate expired", node="b1:9092"),
+    Reason.UNSUPPORTED_BROKER: UnsupportedVersion("older than 2.6", api="DescribeClientQuotas"),
+    Reason.RECORDS_UNREADABLE: InventoryError("ConfigMap x is damaged"),
+    Reason.OTHER_WRITER: Refused("another writer looks after the same entities"),
+    Reason.KUBERNETES_REFUSED: Forbidden("may not list clientquotas", status=403),
+    Reason.FAILED: ProtocolError("a byte too many", node="b1:9092"),
+    Reason.KUBERNETES_UNAVAILABLE: KubernetesAway("no answer"),
+    Reason.BROKER_UNAVAILABLE: ConnectError("no broker answers", node="b1:9092"),
+}
+
+
+def world(live=None, *objects, **spec) -> KubeWorld:
+    made = KubeWorld(live, **spec)
+    made.put(*(objects or (CREATED,)))
+    return made
+
+
+def ran(
+    made: KubeWorld, document: str = DOCUMENT, passes: int = 1, **orders: Any
+) -> dict[str, Any]:
+    """The document after some passes."""
+    for _ in range(passes):
+        made.run(**orders)
+        made.clock.advance(100)
+    return made.objects[document]
+
+
+def failed(error: KquotaError) -> dict[str, Any]:
+    """A document whose cluster's pass failed."""
+    standing = stand(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
+    status = document_status(
+        standing,
+        settled=Settled(desired=Desired()),
+        report=Pass(cluster="prod", error=error),
+        owned=Owned(cluster_id="", known=False),
+        previous={},
+        now=NOW,
+    )
+    return {**CREATED, "status": status}
+
+
+def standing_alone(clusters: Mapping[str, Any], *unusable: str) -> dict[str, Any]:
+    """A document of a cluster without passes."""
+    standing = stand(CREATED, clusters, unusable=unusable)
+    return {**CREATED, "status": document_status(standing, previous={}, now=NOW)}
+
+
+def _deleting() -> dict[str, Any]:
+    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    made.run()
+    made.guards = Guards(max_removals=0)
+    made.delete(DOCUMENT, finalizer=True)
+    return ran(made)
+
+
+def _twin() -> dict[str, Any]:
+    rate = Key.CONNECTION_CREATION_RATE
+    other = entity(ip="0:0:0:0:0:0:0:1")
+    return ran(world({other: {rate: 5.0}}, resource("a", HOME, {rate: 7})))
+
+
+def _guard() -> dict[str, Any]:
+    made = world(None, resource("a", ALICE, {RATE: 4096}), guards=None)
+    made.run()
+    made.put(resource("a", ALICE, {RATE: 40960000}))
+    return ran(made)
+
+
+def _takeover() -> dict[str, Any]:
+    return ran(world({ALICE: {RATE: 4096.0}}, resource("a", ALICE, {RATE: 4096000}), guards=None))
+
+
+def _meddled(**spec: Any) -> KubeWorld:
+    made = world(None, **spec)
+    made.run()
+    meddle(made)
+    return made
+
+
+def meddle(made: KubeWorld, value: float = 9999.0) -> None:
+    """Somebody else changes the value."""
+    made.kafka.write(ALICE, RATE, value)
+
+
+def _fought() -> dict[str, Any]:
+    made = _meddled(driftDetection="Correct")
+    for number in range(6):
+        made.run()
+        made.clock.advance(10)
+        meddle(made, 9999.0 + number)
+    return ran(made)
+
+
+def _rejected() -> dict[str, Any]:
+    made = world()
+    made.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no such thing")
+    return ran(made)
+
+
+def _unknown() -> dict[str, Any]:
+    made = world()
+    made.kafka.faults.unknown[ALICE] = LOST
+    return ran(made)
+
+
+def _lagging() -> dict[str, Any]:
+    made = world()
+    made.kafka.faults.lag[1] = float("inf")
+    return ran(made)
+
+
+def _held() -> dict[str, Any]:
+    made = world(None, CREATED, resource("closer", ALICE_SHOP, {RATE: 2048}))
+    made.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
+    return ran(made)
+
+
+def _overridden() -> dict[str, Any]:
+    order = OverrideOrder(
+        entity=ALICE, key=RATE, value=8192.0, until=NOW + 9000, who="me", reason="night"
+    )
+    return ran(world(), overrides=(order,))
+
+
+def _conflict() -> dict[str, Any]:
+    younger = resource("b", ALICE, {RATE: 5000}, created="2025-01-01T00:00:00Z")
+    return ran(world(None, CREATED, younger), "team/b")
+
+
+def _pending() -> dict[str, Any]:
+    standing = stand(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
+    return {**CREATED, "status": pending_status(standing, now=NOW)}
+
+
+DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
+    **{reason: lambda error=error: failed(error) for reason, error in ERRORS.items()},
+    Reason.DELETING: _deleting,
+    Reason.INVALID: lambda: ran(world(None, resource("a", ALICE, {RATE: -1}))),
+    Reason.CLUSTER_NOT_FOUND: lambda: standing_alone({}),
+    Reason.CLUSTER_INVALID: lambda: standing_alone({}, "prod"),
+    Reason.NOT_GRANTED: lambda: ran(world(tenants=TENANTS)),
+    Reason.OUT_OF_SCOPE: lambda: ran(world(scope=[{"user": {"exact": "bob"}}])),
+    Reason.SUSPENDED: lambda: ran(world(None, resource("a", ALICE, {RATE: 4096}, suspend=True))),
+    Reason.CLUSTER_SUSPENDED: lambda: ran(world(suspend=True)),
+    Reason.CONFLICT: _conflict,
+    Reason.BROKER_REJECTED: _rejected,
+    Reason.TWIN_SPELLING: _twin,
+    Reason.TAKEOVER_PENDING: _takeover,
+    Reason.GUARD_REFUSED: _guard,
+    Reason.FOUGHT_OVER: _fought,
+    Reason.OUTCOME_UNKNOWN: _unknown,
+    Reason.VERIFY_TIMEOUT: _lagging,
+    Reason.HELD: _held,
+    Reason.PENDING: _pending,
+    Reason.DRIFTED: lambda: ran(_meddled()),
+    Reason.OBSERVE_ONLY: lambda: ran(world(policy="Observe")),
+    Reason.POLICY_RESTRICTED: lambda: ran(world({ALICE: {RATE: 5000.0}}, policy="CreateOnly")),
+    Reason.OVERRIDE_ACTIVE: _overridden,
+    Reason.SYNCED: lambda: ran(world()),
+}
+"""A ClientQuota for each reason that one can have."""
+
+
+def _cluster_failed(error: KquotaError, **spec: Any) -> dict[str, Any]:
+    obj = quota_cluster(**spec)
+    report = Pass(cluster="prod", error=error)
+    return {**obj, "status": cluster_status(obj, report=report, previous={}, now=NOW)}
+
+
+def _faulty(**spec: Any) -> dict[str, Any]:
+    problems = cluster_problems(quota_cluster(**spec))
+    return _cluster_failed(ConfigError("; ".join(problems)), **spec)
+
+
+def _withheld_removals() -> dict[str, Any]:
+    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    made.run()
+    made.guards = Guards(max_removals=0)
+    made.delete(DOCUMENT, finalizer=False)
+    made.run()
+    return made.obj
+
+
+def _incomplete() -> dict[str, Any]:
+    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    made.run()
+    made.delete(DOCUMENT, finalizer=False)
+    made.run(complete=False)
+    return made.obj
+
+
+def _rotated() -> dict[str, Any]:
+    obj = quota_cluster()
+    use = SecretUse(version="7", rotated_at=NOW, rejected_version="8", why="wrong password")
+    made = world()
+    report = made.run()
+    status = cluster_status(
+        obj,
+        report=report,
+        settled=Settled(desired=Desired()),
+        owned=made.owned,
+        previous={},
+        now=NOW,
+        secret=use,
+    )
+    return {**obj, "status": status}
+
+
+def _cluster_after(made: KubeWorld) -> dict[str, Any]:
+    made.run()
+    return made.obj
+
+
+def _pending_cluster() -> dict[str, Any]:
+    obj = quota_cluster()
+    return {**obj, "status": pending_cluster(obj, previous={}, now=NOW)}
+
+
+CLUSTERS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
+    **{reason: lambda error=error: _cluster_failed(error) for reason, error in ERRORS.items()},
+    Reason.INVALID: lambda: _faulty(policy="Everything"),
+    Reason.REFERENCE_REFUSED: lambda: _faulty(properties={"sasl.password": "${env:PASSWORD}"}),
+    Reason.SUSPENDED: lambda: _cluster_after(world(suspend=True)),
+    Reason.SECRET_REJECTED: _rotated,
+    Reason.GUARD_REFUSED: _withheld_removals,
+    Reason.LISTING_INCOMPLETE: _incomplete,
+    Reason.PENDING: _pending_cluster,
+    Reason.OBSERVE_ONLY: lambda: _cluster_after(world(policy="Observe")),
+    Reason.SYNC_NOT_CONFIRMED: lambda: _cluster_after(
+        world(policy="Sync", expectedClusterId="fake-cluster")
+    ),
+    Reason.SYNCED: lambda: _cluster_after(world()),
+}
+"""A QuotaCluster for each reason that one can have."""
+
+__all__ = ["BOB", "CLUSTERS", "DOCUMENTS", "ERRORS", "meddle", "ran", "state", "world"]
