@@ -297,11 +297,22 @@ class Api:
         return await self._object(wanted, None)
 
     async def patch_merge(
-        self, resource: Resource, namespace: str | None, name: str, body: Obj
+        self,
+        resource: Resource,
+        namespace: str | None,
+        name: str,
+        body: Obj,
+        *,
+        subresource: str = "",
     ) -> Obj:
         """A merge patch: what is given is set, ``None`` removes, everything else stays."""
         wanted = Request(
-            verb="merge", resource=resource, namespace=namespace, name=name, body=_encoded(body)
+            verb="merge",
+            resource=resource,
+            namespace=namespace,
+            name=name,
+            subresource=subresource,
+            body=_encoded(body),
         )
         return await self._object(wanted, None)
 
