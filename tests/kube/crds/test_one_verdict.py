@@ -1,6 +1,5 @@
 """The Python twins, the file schemas and the API server give one verdict on every document."""
 
-import copy
 import json
 from collections import Counter
 from typing import Any
@@ -11,7 +10,9 @@ from hypothesis import strategies as st
 
 from reconciler.manifest.schema import CRDS
 from tests.kube.crds import documents, judging
-from tests.kube.crds.documents import PLACES, listed, own, put
+from tests.kube.crds.documents import PLACES, put
+from tests.kube.crds.resources import in_default
+from tests.kube.crds.values import listed, own
 from tests.manifest.samples import FORMS, cluster, quota
 from tests.manifest.test_rules import ACCEPTED, BROKEN
 from tests.servers.kube.cluster import KubeCluster
@@ -41,14 +42,6 @@ FULL = {
 }
 
 
-def placed(document: dict[str, Any]) -> dict[str, Any]:
-    """A document of its own, in the namespace of the dry runs."""
-    made = copy.deepcopy(document)
-    if made["kind"] == "ClientQuota":
-        made["metadata"]["namespace"] = "default"
-    return made
-
-
 @pytest.mark.parametrize("kind", CRDS)
 def test_generated_documents_get_one_verdict(kube: KubeCluster, kind: str) -> None:
     verdicts: Counter[bool] = Counter()
@@ -73,9 +66,9 @@ def test_every_field_gets_one_verdict_on_each_of_its_values(kube: KubeCluster, k
             if schema in seen:
                 continue
             for value in listed(node):
-                document = placed(full)
+                document = in_default(full)
                 put(document, path, own(value))
-                if document != placed(full):
+                if document != in_default(full):
                     seen.add(schema)
                     verdicts[judging.judge(kube.api, document)] += 1
     assert verdicts[True] > 200, verdicts
@@ -96,7 +89,7 @@ def test_right_documents_are_accepted(kube: KubeCluster, kind: str) -> None:
 def test_what_no_twin_objects_to_is_accepted_by_the_server(
     kube: KubeCluster, document: dict[str, Any]
 ) -> None:
-    assert judging.judge(kube.api, placed(document))
+    assert judging.judge(kube.api, in_default(document))
 
 
 # JSON cannot carry infinities, and decimals above 2^53 are lost before any rule runs.
@@ -109,7 +102,7 @@ UNSENT = ("rate-requestPercentage", "rate-controllerMutationRate")
 def test_what_breaks_a_twin_is_refused_by_the_server(
     kube: KubeCluster, name: str, document: dict[str, Any]
 ) -> None:
-    assert not judging.judge(kube.api, placed(document))
+    assert not judging.judge(kube.api, in_default(document))
 
 
 def test_the_ten_forms_and_no_other_combination_of_slots_are_accepted(kube: KubeCluster) -> None:
@@ -122,7 +115,7 @@ def test_the_ten_forms_and_no_other_combination_of_slots_are_accepted(kube: Kube
                 chosen = {"user": user, "clientId": client_id, "ip": ip}
                 entity = {slot: one for slot, one in chosen.items() if one is not None}
                 limits = {"connectionCreationRate": 5} if ip else {"producerByteRate": 5}
-                if judging.judge(kube.api, placed(quota(entity=entity, limits=limits))):
+                if judging.judge(kube.api, in_default(quota(entity=entity, limits=limits))):
                     accepted.append(json.dumps(entity, sort_keys=True))
     forms = [json.dumps(form, sort_keys=True) for form in FORMS]
     for form in forms:

@@ -1,0 +1,184 @@
+"""The CRDs as an API server and kubectl see them: accepted, documented, listed and selected by."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from reconciler.manifest import schema, verdict
+from reconciler.manifest.schema import CRDS
+from tests.kube.crds.documents import schema_of
+from tests.kube.crds.judging import dry_run
+from tests.kube.crds.resources import PLURALS, condition, create, in_default, set_status
+from tests.manifest.samples import quota
+from tests.manifest.test_rules import BROKEN, RULES
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_the_server_takes_the_definition_without_reservation(kube: KubeCluster, kind: str) -> None:
+    """CEL within its cost, names free, a structural schema."""
+    path = (
+        f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURALS[kind]}.kafka-quotas.io"
+    )
+    crd = kube.api.get(path).need()
+    assert {one["type"]: one["status"] for one in crd["status"]["conditions"]} == {
+        "NamesAccepted": "True",
+        "Established": "True",
+    }
+    assert crd["status"]["storedVersions"] == ["v1alpha1"]
+    (version,) = crd["spec"]["versions"]
+    assert version["schema"]["openAPIV3Schema"] == schema_of(kind), "the server changes nothing"
+
+
+def undocumented(node: Mapping[str, Any], at: str) -> Iterator[str]:
+    if "description" not in node and "$ref" not in node and "allOf" not in node:
+        yield at
+    for name, child in node.get("properties", {}).items():
+        yield from undocumented(child, f"{at}.{name}")
+    if "items" in node:
+        yield from undocumented(node["items"], f"{at}[]")
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_every_field_is_described_where_kubectl_explain_looks(kube: KubeCluster, kind: str) -> None:
+    published = kube.api.get("/openapi/v3/apis/kafka-quotas.io/v1alpha1").need()
+    found = published["components"]["schemas"][f"io.kafka-quotas.v1alpha1.{kind}"]
+    assert list(undocumented(found, kind)) == []
+    said = kube.kubectl("explain", f"{kind}.spec").stdout
+    for name in found["properties"]["spec"]["properties"]:
+        assert f"\n  {name}\t" in said
+
+
+def test_short_names_and_the_category_find_both_kinds(
+    kube: KubeCluster, kube_namespace: str, own_cluster: str
+) -> None:
+    create(kube, quota(), namespace=kube_namespace)
+    inside = ("-o", "name", "-n", kube_namespace)
+    assert kube.kubectl("get", "ckq", *inside).stdout == "clientquota.kafka-quotas.io/a\n"
+    assert kube.kubectl("get", "qcl", kube_namespace, "-o", "name").stdout == (
+        f"quotacluster.kafka-quotas.io/{kube_namespace}\n"
+    )
+    both = kube.kubectl("get", "kafka-quotas", *inside).stdout.split()
+    assert "clientquota.kafka-quotas.io/a" in both
+    assert f"quotacluster.kafka-quotas.io/{kube_namespace}" in both
+
+
+def table(kube: KubeCluster, *arguments: str) -> dict[str, str]:
+    """The columns of the one line that `kubectl get` prints; cut where the headings begin."""
+    heading, line = kube.kubectl("get", *arguments).stdout.rstrip("\n").split("\n")
+    starts = [
+        i for i, letter in enumerate(heading) if letter != " " and heading[i - 1 : i] in {"", " "}
+    ]
+    ends = [*starts[1:], None]
+    return {
+        heading[start:end].strip(): line[start:end].strip()
+        for start, end in zip(starts, ends, strict=True)
+    }
+
+
+def test_the_columns_of_a_quota_say_whether_it_is_in_force(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    path = create(kube, quota(), namespace=kube_namespace)
+    arguments = ("ckq", "a", "-n", kube_namespace)
+    fresh = table(kube, *arguments)
+    assert list(fresh) == ["NAME", "CLUSTER", "ENTITY", "READY", "REASON", "AGE"]
+    assert fresh["CLUSTER"] == "prod"
+    assert (fresh["ENTITY"], fresh["READY"], fresh["REASON"]) == ("", "", "")
+    set_status(
+        kube,
+        path,
+        {
+            "entity": "user=alice",
+            "conditions": [
+                condition("Ready", "True", "Applied", "All limits hold."),
+                condition("Drifted", "False", "InSync", "Nothing differs."),
+            ],
+        },
+    )
+    wide = table(kube, *arguments, "-o", "wide")
+    del wide["AGE"]
+    assert wide == {
+        "NAME": "a", "CLUSTER": "prod", "ENTITY": "user=alice", "READY": "True",
+        "REASON": "Applied", "DRIFTED": "False", "MESSAGE": "All limits hold.",
+    }  # fmt: skip
+
+
+def test_the_columns_of_a_cluster_say_how_it_stands(
+    kube: KubeCluster, kube_namespace: str, own_cluster: str
+) -> None:
+    set_status(
+        kube,
+        own_cluster,
+        {
+            "clusterId": "abc",
+            "counts": {"documents": 12, "drifted": 3},
+            "conditions": [condition("Ready", "False", "Drifted", "Three limits differ.")],
+        },
+    )
+    wide = table(kube, "qcl", kube_namespace, "-o", "wide")
+    del wide["AGE"]
+    assert wide == {
+        "NAME": kube_namespace, "POLICY": "Sync", "READY": "False", "REASON": "Drifted",
+        "DOCUMENTS": "12", "DRIFTED": "3", "CLUSTERID": "abc", "SYNCED": "",
+    }  # fmt: skip
+
+
+SELECTED = {
+    "spec.clusterRef.name=other": "other",
+    "spec.entity.user.name=alice": "alice",
+    "spec.entity.clientId.name=app": "app",
+    "spec.entity.ip.name=10.0.0.7": "address",
+    "spec.clusterRef.name=prod,spec.entity.user.name=": "app address",
+}
+
+
+def test_quotas_are_selected_by_cluster_and_by_name_in_the_entity(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    slots: dict[str, dict[str, Any]] = {
+        "alice": {"user": {"name": "alice"}},
+        "app": {"clientId": {"name": "app"}},
+        "address": {"ip": {"name": "10.0.0.7"}},
+        "other": {"user": {"name": "bob"}},
+    }
+    for name, entity in slots.items():
+        limits = {"connectionCreationRate": 5} if "ip" in entity else {"producerByteRate": 5}
+        where = "other" if name == "other" else "prod"
+        document = quota(entity=entity, limits=limits, clusterRef={"name": where})
+        document["metadata"]["name"] = name
+        create(kube, document, namespace=kube_namespace)
+    for selector, names in SELECTED.items():
+        answer = kube.kubectl(
+            "get", "ckq", "-n", kube_namespace, "--field-selector", selector,
+            "-o", "jsonpath={.items[*].metadata.name}",
+        )  # fmt: skip
+        assert sorted(answer.stdout.split()) == sorted(names.split()), selector
+    refused = kube.kubectl("get", "ckq", "--field-selector", "spec.suspend=true", check=False)
+    assert "field label not supported: spec.suspend" in refused.stderr
+
+
+def test_clusters_are_selected_by_class_and_policy(
+    kube: KubeCluster, kube_namespace: str, own_cluster: str
+) -> None:
+    for selector, found in {"spec.operatorClass=blue,spec.policy=Sync": True, "spec.operatorClass=": False}.items():  # fmt: skip
+        names = kube.kubectl("get", "qcl", "--field-selector", selector, "-o", "name").stdout
+        assert (f"/{kube_namespace}\n" in names) is found
+
+
+def spoken(name: str, document: dict[str, Any]) -> bool:
+    """Whether a rule, and not the schema before it, refuses the document."""
+    return RULES[name].cel != "" and verdict.fits(schema.load(document["kind"]), document)
+
+
+@pytest.mark.parametrize(
+    ("name", "document"), [(name, one) for name, one, _ in BROKEN if spoken(name, one)]
+)
+def test_a_refusal_by_a_rule_carries_the_sentence_of_the_table(
+    kube: KubeCluster, name: str, document: dict[str, Any]
+) -> None:
+    answer = dry_run(kube.api, in_default(document))
+    assert RULES[name].message in answer.message

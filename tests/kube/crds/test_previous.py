@@ -1,0 +1,173 @@
+"""An upgrade of the CRDs changes nothing for what is stored: from the previous release to `crds/`.
+
+`previous/` holds the CRDs of the last release. Only a release changes them: copy `crds/` there after it.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.manifest.schema import CRDS
+from tests.kube.crds import documents
+from tests.kube.crds.documents import CRD_FOLDER, schema_of
+from tests.kube.crds.resources import SINCE, condition, create, full_keys, set_status
+from tests.manifest.samples import FORMS, cluster, quota
+from tests.manifest.test_rules import ACCEPTED
+from tests.servers.kube.api import MERGE_PATCH
+from tests.servers.kube.cluster import CRDS as NEW
+from tests.servers.kube.cluster import KubeCluster
+
+PREVIOUS = Path(__file__).parent / "previous"
+ROOMIER = ("maxLength", "maxItems", "maxProperties", "maximum")
+LOWER = ("minLength", "minItems", "minProperties", "minimum")
+SAME = (
+    "type", "format", "x-kubernetes-int-or-string", "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys", "nullable",
+)  # fmt: skip
+
+
+def narrowed(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[str]:
+    """What an object that was in order before could break after."""
+    for word in SAME:
+        if before.get(word) != after.get(word):
+            yield f"{at}: {word} was {before.get(word)} and is {after.get(word)}"
+    for word in ROOMIER:
+        if after.get(word, float("inf")) < before.get(word, float("inf")):
+            yield f"{at}: {word} fell"
+    for word in LOWER:
+        if after.get(word, 0) > before.get(word, 0):
+            yield f"{at}: {word} rose"
+    if not set(after.get("required", ())) <= set(before.get("required", ())):
+        yield f"{at}: more is required"
+    if "enum" in after and not set(before.get("enum", ("anything",))) <= set(after["enum"]):
+        yield f"{at}: a word is gone"
+    if "pattern" in after and after["pattern"] != before.get("pattern"):
+        yield f"{at}: another pattern"
+    yield from _below(before, after, at)
+
+
+def _below(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[str]:
+    rules = {one["rule"] for one in before.get("x-kubernetes-validations", ())}
+    for one in after.get("x-kubernetes-validations", ()):
+        if one["rule"] not in rules:
+            yield f"{at}: a new rule: {one['message']}"
+    for name, child in before.get("properties", {}).items():
+        if name not in after.get("properties", {}):
+            yield f"{at}.{name}: gone"
+        else:
+            yield from narrowed(child, after["properties"][name], f"{at}.{name}")
+    for word in ("items", "additionalProperties"):
+        if isinstance(before.get(word), dict):
+            yield from narrowed(before[word], after.get(word, {}), f"{at}[]")
+
+
+def definition(folder: Path, kind: str) -> Any:
+    return yaml.safe_load((folder / CRDS[kind]).read_text(encoding="utf-8"))["spec"]
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_every_field_of_the_previous_release_is_there_and_no_narrower(kind: str) -> None:
+    """Unless a rule is worth it: then say so in the changelog, and here by name."""
+    assert list(narrowed(schema_of(kind, PREVIOUS), schema_of(kind), kind)) == []
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_names_scope_and_selectable_fields_stay(kind: str) -> None:
+    before, after = definition(PREVIOUS, kind), definition(CRD_FOLDER, kind)
+    assert (before["group"], before["scope"]) == (after["group"], after["scope"])
+    for word, value in before["names"].items():
+        if isinstance(value, list):
+            assert set(value) <= set(after["names"][word])
+        else:
+            assert value == after["names"][word]
+    served = {one["name"]: one for one in after["versions"]}
+    for version in before["versions"]:
+        now = served[version["name"]]
+        assert now["served"]
+        fields = [one["jsonPath"] for one in now["selectableFields"]]
+        assert {one["jsonPath"] for one in version["selectableFields"]} <= set(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"type": "number"}, "a: type was string and is number"),
+        ({"maxLength": 5}, "a: maxLength fell"),
+        ({"minLength": 5}, "a: minLength rose"),
+        ({"enum": ["x"]}, "a: a word is gone"),
+        ({"pattern": "^z$"}, "a: another pattern"),
+        ({"x-kubernetes-validations": [{"rule": "false", "message": "no"}]}, "a: a new rule: no"),
+    ],
+)
+def test_what_is_narrower_is_seen(change: dict[str, Any], told: str) -> None:
+    before = {"type": "string", "maxLength": 10, "minLength": 1}
+    assert list(narrowed(before, before | change, "a")) == [told]
+
+
+def test_what_is_gone_or_newly_required_is_seen() -> None:
+    before = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert list(narrowed(before, {"type": "object"}, "x")) == ["x.a: gone"]
+    assert list(narrowed(before, before | {"required": ["a"]}, "x")) == ["x: more is required"]
+    longer = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+    assert list(narrowed(before, longer, "x")) == []
+
+
+# ---- a real upgrade -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def older() -> Iterator[KubeCluster]:
+    """A cluster with the CRDs of the previous release."""
+    with KubeCluster() as running:
+        running.install_crds(PREVIOUS)
+        yield running
+
+
+def stored_under_the_previous(kube: KubeCluster) -> list[str]:
+    """Paths of resources of every form, with a full status."""
+    made = [one for one in ACCEPTED if one["kind"] in CRDS]
+    made += [
+        quota(entity=form, limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": "1Gi"})
+        for form in FORMS
+    ]  # fmt: skip
+    made.append(cluster(**documents.FULL_CLUSTER))
+    paths = []
+    for number, document in enumerate(made):
+        one = {**document, "metadata": {"name": f"one-{number}"}}
+        namespace = "default" if one["kind"] == "ClientQuota" else None
+        paths.append(create(kube, one, namespace=namespace))
+        status: dict[str, Any] = {"conditions": [condition("Ready", "True", "Applied", "It is.")]}
+        if namespace:
+            status["keys"] = full_keys()
+        else:
+            status |= {"lastSuccessfulSyncTime": SINCE, "counts": {"documents": 3}}
+        set_status(kube, paths[-1], status)
+    return paths
+
+
+@pytest.mark.integration
+def test_what_is_stored_stays_readable_and_writable_after_an_upgrade(older: KubeCluster) -> None:
+    paths = stored_under_the_previous(older)
+    before = {path: older.api.get(path).need() for path in paths}
+    older.install_crds(NEW)
+    for path in paths:
+        found = older.api.get(path).need()
+        assert found == before[path]
+        label = {"metadata": {"labels": {"touched": "yes"}}}
+        older.api.call(
+            "PATCH", path, label, kind=MERGE_PATCH, query={"fieldValidation": "Strict"}
+        ).need()
+        written = older.api.call(
+            "PATCH", path, {"spec": {"suspend": True}}, kind=MERGE_PATCH
+        ).need()
+        assert written["metadata"]["generation"] == found["metadata"]["generation"] + (
+            not found["spec"].get("suspend", False)
+        )
+        whole = older.api.call("PUT", path, written).need()
+        assert whole["spec"] == {**found["spec"], "suspend": True}
+        after = set_status(older, path, {"observedGeneration": 2})
+        assert after["status"] == {**found["status"], "observedGeneration": 2}
+        older.api.call("DELETE", path).need()

@@ -1,0 +1,280 @@
+"""Resources in a real API server: what cannot be changed, what is no field, who writes what, how large."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reconciler.manifest.document import from_resource
+from reconciler.quota.entity import ABSENT, MAX_NAME_BYTES, Entity
+from reconciler.quota.keys import Key
+from reconciler.render.names import entity_text
+from tests.kube.crds.judging import GROUP, judge
+from tests.kube.crds.resources import SINCE, condition, create, full_keys, set_status
+from tests.manifest.samples import cluster, quota
+from tests.servers.kube.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Answer
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+Change = Callable[[dict[str, Any]], Answer]
+
+
+@pytest.fixture
+def change(kube: KubeCluster, kube_namespace: str) -> Change:
+    """Merges something into the spec of a quota of user alice with client-id app in cluster prod."""
+    document = quota(entity={"user": {"name": "alice"}, "clientId": {"name": "app"}})
+    path = create(kube, document, namespace=kube_namespace)
+    return lambda spec: kube.api.call("PATCH", path, {"spec": spec}, kind=MERGE_PATCH)
+
+
+# ---- what cannot be changed ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [
+        {"user": {"name": "bob"}},
+        {"clientId": None},
+        {"user": {"name": None, "default": True}},
+        {"clientId": {"name": "App"}},
+        {"user": None, "clientId": None, "ip": {"name": "10.0.0.7"}},
+    ],
+)
+def test_the_entity_cannot_be_changed(change: Change, entity: dict[str, Any]) -> None:
+    answer = change({"entity": entity})
+    assert answer.status == 422
+    assert "entity cannot be changed; create another ClientQuota" in answer.message
+
+
+def test_the_cluster_cannot_be_changed(change: Change) -> None:
+    answer = change({"clusterRef": {"name": "other"}})
+    assert answer.status == 422
+    assert "clusterRef cannot be changed; create another ClientQuota" in answer.message
+    (cause,) = answer.body["details"]["causes"]
+    assert cause["field"] == "spec.clusterRef"
+    assert cause["reason"] == "FieldValueForbidden"
+
+
+def test_everything_else_can_be_changed(change: Change) -> None:
+    same = {"clusterRef": {"name": "prod"}, "entity": {"user": {"name": "alice"}}}
+    limits = {"producerByteRate": None, "consumerByteRate": "1Gi", "requestPercentage": 50}
+    spec = same | {"limits": limits, "deletionPolicy": "Delete", "suspend": True}
+    changed = change(spec).need()
+    assert changed["metadata"]["generation"] == 2
+    made = from_resource(changed).declaration
+    assert made.limits == (None, 2.0**30, 50.0, None, None)
+    assert made.suspended
+
+
+def test_server_side_apply_cannot_change_the_entity_either(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    path = create(kube, quota(), namespace=kube_namespace)
+    other = quota(entity={"user": {"name": "bob"}})
+    other["metadata"] = {"name": "a", "namespace": kube_namespace}
+    answer = kube.api.call(
+        "PATCH", path, other, kind=APPLY_PATCH, query={"fieldManager": "ci", "force": "true"}
+    )
+    assert answer.status == 422
+    assert "entity cannot be changed" in answer.message
+
+
+def test_a_limit_cannot_be_changed_to_one_that_the_entity_cannot_carry(change: Change) -> None:
+    answer = change({"limits": {"connectionCreationRate": 5}})
+    assert "an ip carries connectionCreationRate alone" in answer.message
+
+
+# ---- what is no field ---------------------------------------------------------------------------
+
+
+def test_kubectl_refuses_a_field_that_is_none(kube: KubeCluster, kube_namespace: str) -> None:
+    document = quota(limits={"producerByteRat": 5, "consumerByteRate": 5})
+    document["metadata"]["namespace"] = kube_namespace
+    refused = kube.kubectl("apply", "-f", "-", input=json.dumps(document), check=False)
+    assert 'unknown field "spec.limits.producerByteRat"' in refused.stderr
+    assert refused.returncode == 1
+
+
+def test_a_field_that_is_written_twice_is_refused(kube: KubeCluster, kube_namespace: str) -> None:
+    document = quota(limits={"producerByteRate": 5})
+    document["metadata"]["namespace"] = kube_namespace
+    text = json.dumps(document).replace(
+        '"producerByteRate": 5', '"producerByteRate": 5, "producerByteRate": 50'
+    )
+    path = f"{GROUP}/namespaces/{kube_namespace}/clientquotas"
+    answer = kube.api.call("POST", path, text, query={"fieldValidation": "Strict"})
+    assert answer.status == 400
+    assert 'duplicate field "spec.limits.producerByteRate"' in answer.message
+
+
+def test_what_an_older_client_sends_too_much_is_dropped_and_not_stored(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    path = f"{GROUP}/namespaces/{kube_namespace}/clientquotas"
+    document = quota(odd={"deep": 1})
+    document["metadata"]["namespace"] = kube_namespace
+    stored = kube.api.call("POST", path, document, query={"fieldValidation": "Ignore"}).need()
+    assert "odd" not in stored["spec"]
+    from_resource(stored)
+
+
+# ---- who writes what ----------------------------------------------------------------------------
+
+
+def test_a_spec_is_written_without_status_and_a_status_without_spec(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    document = quota()
+    document["status"] = {"entity": "forged"}
+    path = create(kube, document, namespace=kube_namespace)
+    assert "status" not in kube.api.get(path).need()
+    kube.api.call("PATCH", path, {"status": {"entity": "forged"}}, kind=MERGE_PATCH).need()
+    assert "status" not in kube.api.get(path).need()
+    both = {"status": {"entity": "user=alice"}, "spec": {"suspend": True}}
+    after = kube.api.call("PATCH", f"{path}/status", both, kind=MERGE_PATCH).need()
+    assert after["status"] == {"entity": "user=alice"}
+    assert "suspend" not in after["spec"]
+    assert after["metadata"]["generation"] == 1, "a status is no new generation"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [condition("Ready", "Perhaps", "A", "b")]},
+        {"conditions": [condition("Ready", "True", "no reason", "b")]},
+        {"conditions": [condition("Ready", "True", "A", "b")] * 2},
+        {"keys": [{"key": "odd"}]},
+        {"observedGeneration": -1},
+        {"drift": [{"key": "producer_byte_rate"}]},
+    ],
+)
+def test_a_status_that_is_none_is_refused(
+    kube: KubeCluster, kube_namespace: str, status: dict[str, Any]
+) -> None:
+    path = create(kube, quota(), namespace=kube_namespace)
+    answer = kube.api.call("PATCH", f"{path}/status", {"status": status}, kind=MERGE_PATCH)
+    assert answer.status == 422, answer.message
+
+
+def test_two_writers_apply_their_own_keys_of_a_status(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    """Lists of keys and conditions are maps: server-side apply merges them by their name."""
+    path = create(kube, quota(), namespace=kube_namespace)
+    for manager, key in (("one", "producer_byte_rate"), ("two", "consumer_byte_rate")):
+        body = {
+            "apiVersion": "kafka-quotas.io/v1alpha1",
+            "kind": "ClientQuota",
+            "metadata": {"name": "a", "namespace": kube_namespace},
+            "status": {"keys": [{"key": key, "applied": 5}]},
+        }
+        kube.api.call(
+            "PATCH", f"{path}/status", body, kind=APPLY_PATCH, query={"fieldManager": manager}
+        ).need()
+    keys = kube.api.get(path).need()["status"]["keys"]
+    assert [one["key"] for one in keys] == ["producer_byte_rate", "consumer_byte_rate"]
+
+
+def test_a_status_is_not_overwritten_by_somebody_who_read_an_older_one(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    path = create(kube, quota(), namespace=kube_namespace)
+    version = kube.api.get(path).need()["metadata"]["resourceVersion"]
+    set_status(kube, path, {"entity": "user=alice"})
+    test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+    add = {"op": "add", "path": "/status/clusterId", "value": "x"}
+    assert kube.api.call("PATCH", f"{path}/status", [test, add], kind=JSON_PATCH).status == 422
+
+
+# ---- how large ----------------------------------------------------------------------------------
+
+
+def test_names_of_ten_thousand_characters_are_stored_and_selected(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    name = "CN=" + "payments," * 1111
+    document = quota(entity={"user": {"name": name}})
+    path = create(kube, document, namespace=kube_namespace)
+    stored = from_resource(kube.api.get(path).need())
+    assert stored.declaration.entity == (name, ABSENT, ABSENT)
+    escaped = name.replace("=", "\\=").replace(",", "\\,")
+    found = kube.kubectl(
+        "get", "ckq", "-n", kube_namespace, "-o", "name",
+        "--field-selector", f"spec.entity.user.name={escaped}",
+    )  # fmt: skip
+    assert found.stdout == "clientquota.kafka-quotas.io/a\n"
+
+
+# One byte that is escaped by six characters; one that is not; characters of several bytes.
+@pytest.mark.parametrize("letter", ["\x01", "u", "é", "\u2028", "😀"])
+def test_the_longest_names_that_kafka_takes_are_stored_with_their_status(
+    kube: KubeCluster, kube_namespace: str, letter: str
+) -> None:
+    name = letter * (MAX_NAME_BYTES // len(letter.encode()))
+    document = quota(entity={"user": {"name": name}, "clientId": {"name": name}})
+    path = create(kube, document, namespace=kube_namespace)
+    text = entity_text(Entity((name, name, ABSENT)))
+    stored = set_status(kube, path, {"entity": text, "keys": full_keys()})
+    assert stored["status"]["entity"] == text
+    assert from_resource(stored).declaration.entity == (name, name, ABSENT)
+
+
+def test_a_status_has_room_for_all_that_it_may_say(kube: KubeCluster, kube_namespace: str) -> None:
+    path = create(kube, quota(), namespace=kube_namespace)
+    conditions = [condition(f"Kind{i}", "True", "R" * 1024, "m" * 32768) for i in range(16)]
+    drift = [{"key": key, "expected": 1, "live": 2, "firstSeen": SINCE} for key in Key]
+    stored = set_status(kube, path, {"keys": full_keys(), "conditions": conditions, "drift": drift})
+    assert len(stored["status"]["conditions"]) == 16
+    assert stored["status"]["keys"] == full_keys()
+
+
+def test_a_cluster_with_every_list_full_is_within_the_cost_of_its_rules(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    """64 tenants of 64 namespaces, paths and patterns each, 64 of everything else."""
+    forms = [
+        "user", "user+clientId", "user+defaultClientId", "defaultUser", "defaultUser+clientId",
+        "defaultUser+defaultClientId", "clientId", "defaultClientId",
+    ]  # fmt: skip
+    pattern = {"forms": forms, "user": {"prefix": "u" * 10}, "clientId": {"exact": "c" * 10}}
+    whole = {"min": "1Ki", "max": "1Gi"}
+    limits = {
+        "producerByteRate": whole, "consumerByteRate": whole, "connectionCreationRate": whole,
+        "requestPercentage": {"min": 1, "max": 2}, "controllerMutationRate": {"min": 1, "max": 2},
+    }  # fmt: skip
+    exception = {
+        "reason": "r" * 100,
+        "until": "2026-12-31T00:00:00Z",
+        "keys": [str(key) for key in Key],
+    }
+    tenant = {
+        "namespaces": [f"namespace-{i}" for i in range(64)],
+        "paths": [f"path-{i}" for i in range(64)],
+        "entities": [pattern] * 64,
+        "bounds": limits,
+        "allow": ["Delete", "Suspend"],
+    }
+    document = cluster(
+        properties={f"key-{i}": "v" * 100 for i in range(128)},
+        scope=[pattern] * 64,
+        ignore=[{**pattern, **exception}] * 64,
+        guards={"bounds": [{**pattern, "limits": limits}] * 64},
+        tenants=[tenant] * 64,
+    )
+    assert len(json.dumps(document)) > 1_000_000
+    assert judge(kube.api, document)
+    document["metadata"]["name"] = kube_namespace
+    path = create(kube, document)
+    answer = kube.api.call("PATCH", path, {"spec": {"suspend": True}}, kind=MERGE_PATCH)
+    assert answer.need()["metadata"]["generation"] == 2
+    kube.api.call("DELETE", path).need()
+
+
+def test_names_in_patterns_may_be_as_long_as_kafkas(kube: KubeCluster) -> None:
+    longest = {
+        "user": {"exact": "u" * MAX_NAME_BYTES},
+        "clientId": {"prefix": "c" * MAX_NAME_BYTES},
+    }
+    assert judge(kube.api, cluster(scope=[longest] * 8, ignore=[{**longest, "reason": "r"}] * 8))
