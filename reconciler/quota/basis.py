@@ -117,11 +117,11 @@ def _relied_on(removals: Iterable[Change], live: State) -> set[Pair]:
     for change in removals:
         subject, key = change.entity, change.key
         column = COLUMN_OF[key]
-        for candidate in _fallbacks(subject):
+        for candidate in fallbacks(subject):
             limits: Limits = live.limits.get(candidate, NO_LIMITS)
             if limits[column] is not None:
                 found.add((candidate, key))
-        if not _meets_every_client_id(subject):
+        if not meets_every_client_id(subject):
             continue
         kind = (key, subject[0] is ABSENT, subject[0] is None, subject[1] is None)
         if kind in asked:
@@ -131,13 +131,13 @@ def _relied_on(removals: Iterable[Change], live: State) -> set[Pair]:
             by_client[key] = [
                 e
                 for e, limits in live.limits.items()
-                if _names_only_client(e) and limits[column] is not None
+                if names_only_client(e) and limits[column] is not None
             ]
-        found.update((e, key) for e in by_client[key] if _is_wider(subject, e))
+        found.update((e, key) for e in by_client[key] if is_wider(subject, e))
     return found
 
 
-def _fallbacks(subject: Entity) -> Iterator[Entity]:
+def fallbacks(subject: Entity) -> Iterator[Entity]:
     """Wider entities that are known by name: at most seven."""
     user, client_id, ip = subject
     if ip is not ABSENT:
@@ -159,16 +159,17 @@ def _fallbacks(subject: Entity) -> Iterator[Entity]:
             after = after or candidate == subject
 
 
-def _meets_every_client_id(subject: Entity) -> bool:
+def meets_every_client_id(subject: Entity) -> bool:
     """Whether clients of the entity may have any client-id: then each named one at a wider level counts."""
     return subject[2] is ABSENT and not isinstance(subject[1], str)
 
 
-def _names_only_client(subject: Entity) -> bool:
+def names_only_client(subject: Entity) -> bool:
+    """Whether the entity names a client-id and no user: it may meet any user."""
     return isinstance(subject[1], str) and not isinstance(subject[0], str)
 
 
-def _is_wider(subject: Entity, other: Entity) -> bool:
+def is_wider(subject: Entity, other: Entity) -> bool:
     """Whether an entity that names only a client-id stands at a wider level than ``subject``."""
     if other[0] is None:
         return isinstance(subject[0], str)

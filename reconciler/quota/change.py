@@ -157,6 +157,11 @@ class Plan:
         return self.found(Cause.UNMANAGED)
 
     @property
+    def exclusive(self) -> tuple[Change, ...]:
+        """Removals of what nobody declares and we never owned, which only an exclusive cluster allows."""
+        return tuple(one for one in self.changes if one.cause is Cause.UNMANAGED)
+
+    @property
     def orphans(self) -> tuple[Finding, ...]:
         """Pairs of ours whose document is gone and whose value stays."""
         return tuple(finding for finding in self.findings if finding.action is Action.ORPHAN)

@@ -3,11 +3,14 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
+from reconciler.quota.basis import fallbacks, is_wider, meets_every_client_id, names_only_client
 from reconciler.quota.change import Change, Plan, apply_to
+from reconciler.quota.desired import Desired
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
-from reconciler.quota.outlook import reach_of
+from reconciler.quota.outlook import Reach, reach_of
 from reconciler.quota.precedence import Effective, Principal, resolve
 from reconciler.quota.state import State, set_values
 
@@ -20,6 +23,17 @@ class Direction(StrEnum):
     NEWLY_LIMITED = "newly limited"
     NEWLY_UNLIMITED = "newly unlimited"
     UNCHANGED = "unchanged"
+
+
+class Sharing(StrEnum):
+    """Who draws on the limit of a client afterwards, compared with before: a bucket is counted under its metric tags."""
+
+    SAME = "same"
+    SPLIT = "split"  # shared with fewer: from all client-ids of a user to this one alone
+    JOINED = "joined"  # shared with more
+    OTHER = "other"  # shared with others: from all client-ids of a user to all users of a client-id
+    BEGUN = "begun"  # there was no limit to share
+    ENDED = "ended"  # there is none any more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +76,30 @@ class Affected:
         """Whether the bucket changes; a limit of the same size counted anew is a fresh burst."""
         return self.before.bucket != self.after.bucket
 
+    @property
+    def direction(self) -> Direction:
+        """Which way its limit goes."""
+        return direction_of(self.before.value, self.after.value)
+
+    @property
+    def factor(self) -> float | None:
+        """How many times larger its limit becomes; ``None`` unless both are numbers that can be enforced."""
+        return Reach(before=self.before.value, after=self.after.value, holds=True).factor
+
+    @property
+    def sharing(self) -> Sharing:
+        """With whom it shares its limit, compared with before."""
+        if not self.before.bucket or not self.after.bucket:
+            return Sharing.ENDED if self.before.bucket else Sharing.BEGUN
+        was, will = (
+            {at for at, tag in enumerate(one.bucket) if tag} for one in (self.before, self.after)
+        )
+        if was == will:
+            return Sharing.SAME
+        if was < will:
+            return Sharing.SPLIT
+        return Sharing.JOINED if will < was else Sharing.OTHER
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shadow:
@@ -70,6 +108,42 @@ class Shadow:
     entity: Entity
     key: Key
     by: Entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenRule:
+    """A limit that loses to a closer one for some clients.
+
+    Attributes:
+        entity: Whose limit.
+        value: The limit after the plan.
+        place: ``path:line`` where it is declared, "" where it is declared nowhere.
+    """
+
+    entity: Entity
+    value: float
+    place: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hiding:
+    """An orphaned limit, and the rules that would hold for some of its clients if it were not there.
+
+    Attributes:
+        entity: Whose limit is orphaned.
+        key: Which key.
+        rules: The closest of them, at most :data:`NAMED_RULES`.
+        total: How many there are.
+    """
+
+    entity: Entity
+    key: Key
+    rules: tuple[HiddenRule, ...]
+    total: int
+
+
+NAMED_RULES: Final = 8
+"""How many of the rules that an orphan hides are named; one of a user may hide those of every client-id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +157,7 @@ class Impact:
         new_shadows: Those of them that could apply before.
         silent: Keys whose last quota in the whole cluster is removed: brokers stop recording their metrics.
         known: How many principals were asked about.
+        hiding: What orphans hide, in plan order; orphans that hide nothing are left out.
     """
 
     effects: tuple[Effect, ...]
@@ -91,19 +166,23 @@ class Impact:
     new_shadows: tuple[Shadow, ...]
     silent: tuple[Key, ...]
     known: int
+    hiding: tuple[Hiding, ...] = ()
 
     def count(self, direction: Direction) -> int:
         """How many changes go this way."""
         return sum(effect.direction is direction for effect in self.effects)
 
 
-def assess(plan: Plan, live: State, *, known: Iterable[Principal] = ()) -> Impact:
+def assess(
+    plan: Plan, live: State, *, known: Iterable[Principal] = (), desired: Desired | None = None
+) -> Impact:
     """The impact of a plan on a live state.
 
     Args:
         plan: What is to be done.
         live: The state that it was made from.
         known: Principals to ask about: users with quotas, SCRAM users, a given list, recorded usage.
+        desired: All documents, for the places of rules that orphans hide.
     """
     after = apply_to(live, plan.changes)
     touched = {change.key for change in plan.changes}
@@ -117,6 +196,7 @@ def assess(plan: Plan, live: State, *, known: Iterable[Principal] = ()) -> Impac
         new_shadows=tuple(one for one in after_shadows if one not in before_shadows),
         silent=_silent(plan, live, after),
         known=len(principals),
+        hiding=_hiding(plan, after, desired or Desired()),
     )
 
 
@@ -205,6 +285,39 @@ def _silent(plan: Plan, live: State, after: State) -> tuple[Key, ...]:
     left = {key for limits in after.limits.values() for key, _ in set_values(limits)}
     had = {key for limits in live.limits.values() for key, _ in set_values(limits)}
     return tuple(key for key in COLUMNS if key in removed and key in had and key not in left)
+
+
+def _hiding(plan: Plan, after: State, desired: Desired) -> tuple[Hiding, ...]:
+    by_client: dict[tuple[Key, type], list[Entity]] = {}
+    found: list[Hiding] = []
+    for one in plan.orphans:
+        subject, key = one.entity, one.key
+        rules = [rule for rule in fallbacks(subject) if after.value(rule, key) is not None]
+        total = len(rules)
+        if meets_every_client_id(subject):
+            # Which of them are wider depends on nothing else of the orphan.
+            kind = (key, type(subject[0]))
+            if kind not in by_client:
+                by_client[kind] = [
+                    rule
+                    for rule in after.entities()
+                    if names_only_client(rule)
+                    and is_wider(subject, rule)
+                    and after.value(rule, key) is not None
+                ]
+            total += len(by_client[kind])
+            rules += by_client[kind][:NAMED_RULES]
+        if rules:
+            named = sorted(rules, key=sort_key)[:NAMED_RULES]
+            shown = tuple(_rule(rule, key, after, desired) for rule in named)
+            found.append(Hiding(entity=subject, key=key, rules=shown, total=total))
+    return tuple(found)
+
+
+def _rule(subject: Entity, key: Key, after: State, desired: Desired) -> HiddenRule:
+    value, claim = after.value(subject, key), desired.claim(subject, key)
+    assert value is not None  # noqa: S101 - only rules with a value hide or are hidden
+    return HiddenRule(entity=subject, value=value, place="" if claim is None else claim.place(key))
 
 
 def _by_names(one: Principal) -> tuple[tuple[bool, str], ...]:

@@ -95,7 +95,12 @@ def preview(
             basis=basis_of(plan.changes, owned=seen.owned, live=seen.live),
             violations=check(plan, orders.guards, seen.live),
             verdict=verdict,
-            impact=assess(plan, seen.live, known=known_from(seen.live) | set(orders.known))
+            impact=assess(
+                plan,
+                seen.live,
+                known=known_from(seen.live) | set(orders.known),
+                desired=desired,
+            )
             if orders.assess
             else None,
             warnings=_warnings(plan, orders, seen),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reconciler.quota.change import Finding, apply_to
 from reconciler.quota.entity import Entity
-from reconciler.quota.impact import Affected, Direction, Impact, direction_of, shadows
+from reconciler.quota.impact import Affected, Direction, Impact, shadows
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.owned import NO_RECORD, Owned
 from reconciler.quota.precedence import Effective
@@ -17,10 +17,19 @@ from reconciler.quota.state import State
 from reconciler.render.documents import Json
 from reconciler.render.html_history import History
 from reconciler.render.html_ledger import Ledger
+from reconciler.render.impact_rows import SHARING
 from reconciler.render.json_plan import counts
 from reconciler.render.names import entity_text, parts_text
 from reconciler.render.reasons import REASONS, SECTIONS, SectionKind, sections
-from reconciler.render.rows import change_rows, finding_rows, headline, impact_lines, summary
+from reconciler.render.rows import (
+    by_how_much,
+    change_rows,
+    finding_rows,
+    headline,
+    hiding_notes,
+    impact_lines,
+    summary,
+)
 from reconciler.render.units import age, instant, number
 
 
@@ -78,7 +87,7 @@ def cluster_facts(look: Look, ledger: Ledger) -> dict[str, Json]:
         "affected": _affected(preview.impact, ledger),
         "shadows": _shadows(look, ledger),
         "findings": [
-            _section(kind, found, preview.created_at, ledger)
+            _section(kind, found, preview, ledger)
             for kind in SECTIONS
             if (found := sections(plan)[kind.name])
         ],
@@ -151,7 +160,7 @@ def _directions(impact: Impact | None) -> Mapping[str, int]:
 
 
 def _affected(impact: Impact | None, ledger: Ledger) -> list[Json]:
-    """Client, column, direction, before (value, level, source), after (the same), whether the bucket is another."""
+    """Client, column, direction, by how much, before (value, level, source), after (the same), what its bucket becomes."""
     if impact is None:
         return []
     return [_affected_row(one, ledger) for one in impact.affected]
@@ -161,10 +170,11 @@ def _affected_row(one: Affected, ledger: Ledger) -> list[Json]:
     return [
         ledger.client(one.principal),
         COLUMN_OF[one.key],
-        ledger.word(str(direction_of(one.before.value, one.after.value))),
+        ledger.word(str(one.direction)),
+        ledger.word(by_how_much(one.direction, one.factor)),
         *_side(one.before, ledger),
         *_side(one.after, ledger),
-        one.moved,
+        ledger.word(SHARING[one.sharing]),
     ]
 
 
@@ -191,12 +201,13 @@ def _shadows(look: Look, ledger: Ledger) -> list[Json]:
 
 
 def _section(
-    kind: SectionKind, found: tuple[Finding, ...], now: float, ledger: Ledger
+    kind: SectionKind, found: tuple[Finding, ...], preview: Preview, ledger: Ledger
 ) -> dict[str, Json]:
     """Entity, column, live, declared (or applied), first seen, age, place or document, note, reason."""
     word = ledger.word
+    now, notes = preview.created_at, hiding_notes(preview)
     rows: list[Json] = []
-    for one, row in zip(found, finding_rows(found, kind, now=now), strict=True):
+    for one, row in zip(found, finding_rows(found, kind, now=now, notes=notes), strict=True):
         wanted = one.desired if one.desired is not None else one.applied
         rows.append(
             [

@@ -9,6 +9,7 @@ from reconciler.quota.entity import ABSENT, Entity, Slot, parts
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.precedence import Principal
 from reconciler.render.documents import Json, value_json
+from reconciler.render.impact_rows import client_entity
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.units import number, quantity
 
@@ -40,9 +41,7 @@ class Ledger:
 
     def client(self, principal: Principal) -> int:
         """The number of a client, written like an entity that names just what is known of it."""
-        return self.entity(
-            Entity((_asked(principal.user), _asked(principal.client_id), _asked(principal.ip)))
-        )
+        return self.entity(client_entity(principal))
 
     def value(self, key: Key, value: float | None) -> int | None:
         """The number of a value of a key; ``None`` where it is not set."""
@@ -75,11 +74,6 @@ def _entity_row(subject: Entity) -> list[Json]:
         f"{kind}={'<default>' if name is None else name}" for kind, name in parts(subject)
     )
     return row if text == plain else [*row, text]
-
-
-def _asked(name: str | None) -> Slot:
-    """A slot of a client: what was not asked for is absent."""
-    return ABSENT if name is None else name
 
 
 def _slot(slot: Slot) -> Json:

@@ -12,7 +12,7 @@ from reconciler.quota.change import Change, Finding
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity, level
 from reconciler.quota.guards import Violation
-from reconciler.quota.impact import Affected, Effect, Impact, Shadow
+from reconciler.quota.impact import Affected, Effect, HiddenRule, Hiding, Impact, Shadow
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.owned import Owner
 from reconciler.quota.policy import Cause
@@ -58,6 +58,7 @@ def plan_document(preview: Preview) -> dict[str, Json]:
         "counts": dict(counts(preview)),
         "changes": rows,
         "takeover": [_short(one) for one in plan.changes if one.cause is Cause.TAKEOVER],
+        "exclusive": [_short(one) for one in plan.exclusive],
         "corrected": corrected,
         "conflicts": [
             {
@@ -120,6 +121,7 @@ def counts(preview: Preview) -> Mapping[str, int]:
         "inSync": plan.in_sync,
         "owned": plan.owned_pairs,
         "takeover": sum(change.cause is Cause.TAKEOVER for change in plan.changes),
+        "exclusive": len(plan.exclusive),
         "conflicts": len(plan.conflicts),
         "violations": len(preview.violations),
         "refused": len(preview.verdict.refused),
@@ -152,6 +154,7 @@ def change_row(change: Change, effect: Effect | None, ground: Ground) -> dict[st
             "direction": str(effect.direction),
             "before": value_json(effect.before),
             "after": value_json(effect.after),
+            "factor": effect.factor,
         }
     return row
 
@@ -242,6 +245,7 @@ def _impact(impact: Impact) -> dict[str, Json]:
         "shadows": [_shadow(one) for one in impact.shadows],
         "newShadows": [_shadow(one) for one in impact.new_shadows],
         "silentKeys": [str(key) for key in impact.silent],
+        "hiding": [_hiding(one) for one in impact.hiding],
     }
 
 
@@ -254,6 +258,9 @@ def _affected(one: Affected) -> dict[str, Json]:
         "before": _effective(one.before),
         "after": _effective(one.after),
         "movesBucket": one.moved,
+        "direction": str(one.direction),
+        "factor": one.factor,
+        "sharing": str(one.sharing),
     }
 
 
@@ -262,6 +269,27 @@ def _effective(one: Effective) -> dict[str, Json]:
         "value": value_json(one.value),
         "level": one.level,
         "source": None if one.source is None else entity_json(one.source),
+    }
+
+
+def _hiding(one: Hiding) -> dict[str, Json]:
+    return {
+        "entity": entity_json(one.entity),
+        "text": entity_text(one.entity),
+        "key": str(one.key),
+        "total": one.total,
+        "rules": [_rule(rule) for rule in one.rules],
+    }
+
+
+def _rule(rule: HiddenRule) -> dict[str, Json]:
+    path, _, line = rule.place.rpartition(":")
+    return {
+        "entity": entity_json(rule.entity),
+        "text": entity_text(rule.entity),
+        "value": value_json(rule.value),
+        "file": path or None,
+        "line": int(line) if path else None,
     }
 
 

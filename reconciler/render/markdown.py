@@ -8,6 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from reconciler.quota.report import Outcome, Preview
+from reconciler.render.impact_rows import (
+    AFFECTED_SAYS,
+    AFFECTED_TITLE,
+    EXCLUSIVE_SAYS,
+    EXCLUSIVE_TITLE,
+    NEVER_SAYS,
+    NEVER_TITLE,
+    affected_rows,
+    never_rows,
+)
 from reconciler.render.names import entity_text, html, markdown, prose
 from reconciler.render.rows import (
     Row,
@@ -22,6 +32,9 @@ from reconciler.render.units import PER_BROKER, count
 
 GITHUB_LIMIT: Final = 65_536
 """Characters of a comment on GitHub; GitLab takes a million."""
+
+MOST_AFFECTED: Final = 100
+"""Clients follow from changes; more of them than this would push drift and orphans out of a comment."""
 
 OPEN_ROWS: Final = 25
 """Tables with more rows are folded."""
@@ -60,7 +73,12 @@ def plan_markdown(
         head += (
             ["", *(prose(line) for line in impact_lines(preview))] if impact_lines(preview) else []
         )
-    tables = [("", "", change_rows(preview))]
+    tables = [
+        ("", "", change_rows(preview, exclusive=False)),
+        (EXCLUSIVE_TITLE, EXCLUSIVE_SAYS, change_rows(preview, exclusive=True)),
+        (AFFECTED_TITLE, _some(preview), affected_rows(preview, most=MOST_AFFECTED)),
+        (NEVER_TITLE, NEVER_SAYS, never_rows(preview)),
+    ]
     tables += [
         (section.kind.title, section.kind.says, section.rows)
         for section in finding_sections(preview)
@@ -123,13 +141,25 @@ def _fitted(
     return "\n".join([*head, *lines, *missing, "", *foot]).rstrip("\n") + "\n"
 
 
+_AFTERWARDS: Final = frozenset({EXCLUSIVE_TITLE, AFFECTED_TITLE, NEVER_TITLE})
+"""Tables that say what will be, as that of the changes does."""
+
+
+def _some(preview: Preview) -> str:
+    """What the table of clients says of itself; a comment has no room for thousands of them."""
+    total = 0 if preview.impact is None else len(preview.impact.affected)
+    return AFFECTED_SAYS + (
+        f" The first {MOST_AFFECTED} of {total:,}." if total > MOST_AFFECTED else ""
+    )
+
+
 def _frame(title: str, says: str, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     heads = [
         "",
         "| | entity | key | live | | will be | effect | where | |",
         "|-|-|-|-:|-|-:|-|-|-|",
     ]
-    if title:
+    if title and title not in _AFTERWARDS:
         heads[1] = "| | entity | key | live | | declared | | where | |"
     summary_line = f"{title} ({len(rows)}): {says}" if title else f"{count(len(rows), 'change')}"
     if title or len(rows) > OPEN_ROWS:

@@ -34,7 +34,7 @@ _USED = (
     "counts", "changes", "reliedOn", "validation",
 )  # fmt: skip
 _OTHERS = (
-    "kind", "format", "createdAt", "applyable", "errored", "takeover", "corrected", "conflicts", "twins",
+    "kind", "format", "createdAt", "applyable", "errored", "takeover", "exclusive", "corrected", "conflicts", "twins",
     "violations", "warnings", "advice", "impact", *(kind.name for kind in SECTIONS),
 )  # fmt: skip
 _CHANGE = (

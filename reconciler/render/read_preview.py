@@ -15,7 +15,7 @@ from reconciler.quota.change import Change, Finding
 from reconciler.quota.desired import Conflict, Declaration
 from reconciler.quota.entity import Entity, level
 from reconciler.quota.guards import Guard, Violation
-from reconciler.quota.impact import Affected, Direction, Effect, Impact, Shadow
+from reconciler.quota.impact import Affected, Direction, Effect, HiddenRule, Hiding, Impact, Shadow
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Rejected
 from reconciler.quota.outlook import Reach
@@ -195,7 +195,9 @@ def _advice(reader: Reader) -> Advice:
 def _impact(fields: dict[str, Reader], preview: Preview) -> Impact | None:
     if fields["impact"].value is None:
         return None
-    row = fields["impact"].fields("known", "affected", "shadows", "newShadows", "silentKeys")
+    row = fields["impact"].fields(
+        "known", "affected", "shadows", "newShadows", "silentKeys", "hiding"
+    )
     effects = tuple(
         _effect(one, change)
         for one, change in zip(fields["changes"].items(), preview.plan.changes, strict=True)
@@ -207,6 +209,7 @@ def _impact(fields: dict[str, Reader], preview: Preview) -> Impact | None:
         new_shadows=_list(row["newShadows"], _shadow),
         silent=_list(row["silentKeys"], _key),
         known=row["known"].whole(),
+        hiding=_list(row["hiding"], _hiding),
     )
 
 
@@ -214,8 +217,10 @@ def _effect(reader: Reader, change: Change) -> Effect:
     fields = dict(reader.pairs())
     if "effect" not in fields:
         reader.fail("a change with its effect")
-    row = fields["effect"].fields("direction", "before", "after")
+    row = fields["effect"].fields("direction", "before", "after", "factor")
     reach = Reach(before=row["before"].quota_value(), after=row["after"].quota_value(), holds=True)
+    if row["factor"].quota_value() != reach.factor:
+        row["factor"].fail(f"{reach.factor}, as its two limits say")
     return Effect(
         change=change,
         direction=_DIRECTIONS[row["direction"].one_of(_DIRECTIONS)],
@@ -226,7 +231,9 @@ def _effect(reader: Reader, change: Change) -> Effect:
 
 
 def _affected(reader: Reader) -> Affected:
-    row = reader.fields("user", "clientId", "ip", "key", "before", "after", "movesBucket")
+    row = reader.fields(
+        "user", "clientId", "ip", "key", "before", "after", "movesBucket", "direction", "factor", "sharing"
+    )  # fmt: skip
     user, client_id, ip = (
         None if row[name].value is None else row[name].text() for name in ("user", "clientId", "ip")
     )
@@ -239,6 +246,11 @@ def _affected(reader: Reader) -> Affected:
     )
     if row["movesBucket"].truth() is not made.moved:
         row["movesBucket"].fail(f"{made.moved}, as the sources say".lower())
+    for name, value in (("direction", str(made.direction)), ("sharing", str(made.sharing))):
+        if row[name].value != value:
+            row[name].fail(f"{value!r}, as the limits say")
+    if row["factor"].quota_value() != made.factor:
+        row["factor"].fail(f"{made.factor}, as its two limits say")
     return made
 
 
@@ -261,6 +273,28 @@ def _effective(reader: Reader, key: Key, who: Principal) -> Effective:
 def _shadow(reader: Reader) -> Shadow:
     row = reader.fields("entity", "text", "key", "by")
     return Shadow(entity=_subject(row), key=_key(row["key"]), by=row["by"].entity())
+
+
+def _hiding(reader: Reader) -> Hiding:
+    row = reader.fields("entity", "text", "key", "total", "rules")
+    made = Hiding(
+        entity=_subject(row),
+        key=_key(row["key"]),
+        rules=_list(row["rules"], _rule),
+        total=row["total"].whole(),
+    )
+    if not 0 < len(made.rules) <= made.total:
+        row["total"].fail("at least the number of rules that are named")
+    return made
+
+
+def _rule(reader: Reader) -> HiddenRule:
+    row = reader.fields("entity", "text", "value", "file", "line")
+    value = row["value"].quota_value()
+    if value is None:
+        row["value"].fail("a quota value")
+    place = "" if row["file"].value is None else f"{row['file'].text()}:{row['line'].whole()}"
+    return HiddenRule(entity=_subject(row), value=value, place=place)
 
 
 # ---- small things ------------------------------------------------------------------------------

@@ -3,12 +3,14 @@
 Names in rows are quoted (``names.quoted``) but not yet escaped for a place; each renderer does that for its own.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.change import Change, Finding
-from reconciler.quota.impact import Direction, Effect
+from reconciler.quota.entity import Entity
+from reconciler.quota.impact import Direction, Effect, Hiding
+from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.policy import Cause
 from reconciler.quota.report import Outcome, PairOutcome, Preview, Seen
@@ -81,17 +83,24 @@ class Section:
         return len(self.rows) + self.left_out
 
 
-def change_rows(preview: Preview, *, most: int | None = None) -> tuple[Row, ...]:
+def change_rows(
+    preview: Preview, *, most: int | None = None, exclusive: bool | None = None
+) -> tuple[Row, ...]:
     """The changes, in plan order.
 
     Args:
         preview: The plan.
+        exclusive: Only removals of what is not ours, or all but these; ``None`` = all.
         most: How many rows are made; what removes something or has a remark is kept before what has not.
     """
     effects = preview.impact.effects if preview.impact is not None else ()
     changes = preview.plan.changes
-    places: Iterable[int] = range(len(changes))
-    if most is not None and len(changes) > most:
+    places: Sequence[int] = [
+        at
+        for at, one in enumerate(changes)
+        if exclusive is None or (one.cause is Cause.UNMANAGED) == exclusive
+    ]
+    if most is not None and len(places) > most:
         places = sorted(sorted(places, key=lambda at: _is_plain(changes[at]))[:most])
     return tuple(_change(changes[at], effects[at] if effects else None) for at in places)
 
@@ -110,18 +119,43 @@ def finding_sections(
         most: How many rows of a section are made; ``None`` = all.
     """
     found, made = sections(preview.plan), list[Section]()
+    notes = hiding_notes(preview)
     for kind in SECTIONS:
         findings = found[kind.name]
         if findings:
             shown = findings if most is None else findings[: most(kind)]
-            rows = finding_rows(shown, kind, now=preview.created_at)
+            rows = finding_rows(shown, kind, now=preview.created_at, notes=notes)
             made.append(Section(kind=kind, rows=rows, left_out=len(findings) - len(shown)))
     return tuple(made)
 
 
-def finding_rows(findings: Sequence[Finding], kind: SectionKind, *, now: float) -> tuple[Row, ...]:
-    """Findings of one section."""
-    return tuple(_finding(one, kind, now) for one in findings)
+def finding_rows(
+    findings: Sequence[Finding],
+    kind: SectionKind,
+    *,
+    now: float,
+    notes: Mapping[tuple[Entity, Key], str],
+) -> tuple[Row, ...]:
+    """Findings of one section; ``notes`` is what :func:`hiding_notes` says."""
+    return tuple(_finding(one, kind, now, notes.get((one.entity, one.key), "")) for one in findings)
+
+
+def hiding_notes(preview: Preview) -> Mapping[tuple[Entity, Key], str]:
+    """For each orphan that rules lose to: which ones, with their places."""
+    if preview.impact is None:
+        return {}
+    return {(one.entity, one.key): _hiding(one) for one in preview.impact.hiding}
+
+
+def _hiding(one: Hiding) -> str:
+    named = "; ".join(
+        f"{entity_text(rule.entity)} {limit(one.key, rule.value)} ({rule.place or 'declared nowhere'})"
+        for rule in one.rules
+    )
+    left = one.total - len(one.rules)
+    more = f" and {left:,} more" if left else ""
+    lose = "1 rule loses" if one.total == 1 else f"{one.total:,} rules lose"
+    return f"{lose} to it: {named}{more}"
 
 
 def headline(preview: Preview) -> str:
@@ -181,7 +215,8 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
     if impact.new_shadows:
         lines.append(f"{count(len(impact.new_shadows), 'limit')} can never apply after this plan.")
     lines.extend(
-        f"The last {key} of the whole cluster goes, so brokers stop recording its metrics."
+        f"The last {key} of the whole cluster goes: brokers drop its per-client metrics (rates and throttle times);"
+        " a default limit that never throttles keeps them."
         for key in impact.silent
     )
     return tuple(lines)
@@ -265,23 +300,29 @@ def _change(change: Change, effect: Effect | None) -> Row:
 
 
 def _meaning(effect: Effect | None) -> str:
-    if effect is None or effect.direction is Direction.UNCHANGED:
+    return "" if effect is None else by_how_much(effect.direction, effect.factor)
+
+
+def by_how_much(direction: Direction, factor: float | None) -> str:
+    """``tightened -50 %``, ``loosened x4``, ``newly limited``; "" where nothing changes."""
+    if direction is Direction.UNCHANGED:
         return ""
-    if effect.factor is None:
-        return str(effect.direction)
-    if effect.factor >= 2:
-        shown = f"{effect.factor:.3g}" if effect.factor < 100 else f"{effect.factor:,.0f}"
-        return f"{effect.direction} x{shown}"
-    return f"{effect.direction} {(effect.factor - 1) * 100:+.3g} %"
+    if factor is None:
+        return str(direction)
+    if factor >= 2:
+        shown = f"{factor:.3g}" if factor < 100 else f"{factor:,.0f}"
+        return f"{direction} x{shown}"
+    return f"{direction} {(factor - 1) * 100:+.3g} %"
 
 
-def _finding(one: Finding, kind: SectionKind, now: float) -> Row:
+def _finding(one: Finding, kind: SectionKind, now: float, more: str) -> Row:
     place = ""
     if one.claim is not None:
         place = one.claim.place(one.key)
     elif one.owner is not None:
         place = one.owner.document
     wanted = one.desired if one.desired is not None else one.applied
+    said = one.note if one.note != REASONS[one.cause] else ""
     return Row(
         mark=kind.mark,
         colour=kind.colour,
@@ -292,5 +333,5 @@ def _finding(one: Finding, kind: SectionKind, now: float) -> Row:
         meaning="" if one.since is None else f"since {age(now - one.since)}",
         why="",
         place=place,
-        note=one.note if one.note and one.note != REASONS[one.cause] else "",
+        note=more or said,
     )

@@ -5,6 +5,16 @@ from itertools import islice
 from typing import Final
 
 from reconciler.quota.report import Outcome, Preview
+from reconciler.render.impact_rows import (
+    AFFECTED_SAYS,
+    AFFECTED_TITLE,
+    EXCLUSIVE_SAYS,
+    EXCLUSIVE_TITLE,
+    NEVER_SAYS,
+    NEVER_TITLE,
+    affected_rows,
+    never_rows,
+)
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.reasons import SectionKind
 from reconciler.render.rows import (
@@ -26,6 +36,9 @@ SHOWN_UNMANAGED: Final = 10
 SHOWN: Final = 100
 """Nobody reads more lines of a list that a person has only to agree with; counts are always whole."""
 
+SHOWN_AFFECTED: Final = 20
+"""Clients and hidden rules follow from the changes, so fewer of them are shown."""
+
 SHOWN_TROUBLE: Final = 1_000
 """Of what is wrong this much is shown: it is read, and searched, line by line."""
 
@@ -41,12 +54,18 @@ def plan_text(preview: Preview, *, style: Style = PLAIN, verbose: bool = False) 
         verbose: Whether long lists are shown whole.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
-    rows = change_rows(preview, most=None if verbose else SHOWN)
+    most = None if verbose else SHOWN
+    exclusive = len(preview.plan.exclusive)
+    rows = change_rows(preview, most=most, exclusive=False)
     if rows:
         lines += ["", *_rows(rows, style)]
-        lines += _more(len(preview.plan.changes) - len(rows))
+        lines += _more(len(preview.plan.changes) - exclusive - len(rows))
+    removed = change_rows(preview, most=most, exclusive=True)
+    lines += _block(EXCLUSIVE_TITLE, EXCLUSIVE_SAYS, removed, exclusive, style, "red")
+    if rows or removed:
         lines += ["", style.paint(PER_BROKER, "dim")]
     lines += _paragraph(impact_lines(preview))
+    lines += _meaning(preview, style, most=None if verbose else SHOWN_AFFECTED)
     for section in finding_sections(preview, most=None if verbose else _shown_of):
         heading = f"{section.kind.title} ({section.total})"
         lines += ["", style.paint(heading, "bold", section.kind.colour)]
@@ -117,7 +136,7 @@ def _rows(rows: Sequence[Row], style: Style) -> list[str]:
             row.entity,
             row.key,
             Cell(text=row.before, right=True),
-            Cell(text="->", colours=("dim",)),
+            Cell(text="->" if row.before or row.after else "", colours=("dim",)),
             Cell(text=row.after, right=True),
             row.meaning,
             row.why,
@@ -132,6 +151,28 @@ def _rows(rows: Sequence[Row], style: Style) -> list[str]:
 
 def _text(cell: Cell | str) -> str:
     return cell.text if isinstance(cell, Cell) else cell
+
+
+def _block(  # noqa: PLR0917 - what a heading is made of
+    title: str, says: str, rows: Sequence[Row], total: int, style: Style, colour: str
+) -> list[str]:
+    """Rows under a heading; nothing where there are none."""
+    if not rows:
+        return []
+    heading = style.paint(f"{title} ({total:,})", "bold", colour)
+    return ["", heading, says, *_rows(rows, style), *_more(total - len(rows))]
+
+
+def _meaning(preview: Preview, style: Style, *, most: int | None) -> list[str]:
+    """Who gets what, and what no longer can apply to anybody."""
+    impact = preview.impact
+    if impact is None:
+        return []
+    affected, never = affected_rows(preview, most=most), never_rows(preview, most=most)
+    return [
+        *_block(AFFECTED_TITLE, AFFECTED_SAYS, affected, len(impact.affected), style, "cyan"),
+        *_block(NEVER_TITLE, NEVER_SAYS, never, len(impact.new_shadows), style, "yellow"),
+    ]
 
 
 def _paragraph(sentences: Sequence[str]) -> list[str]:

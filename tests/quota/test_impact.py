@@ -1,13 +1,25 @@
 """What a plan means: directions, principals that are affected, rules that never apply, keys that go silent."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.change import Change, Plan, apply_to
-from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.impact import Direction, Shadow, assess, known_from, shadows
+from reconciler.quota.change import Change, Finding, Plan, apply_to
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import DEFAULT, Entity, entity, level, may_match_same, sort_key
+from reconciler.quota.impact import (
+    NAMED_RULES,
+    Direction,
+    HiddenRule,
+    Hiding,
+    Shadow,
+    Sharing,
+    assess,
+    known_from,
+    shadows,
+)
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.policy import Cause
+from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import State, limits_of
 from tests.quota.strategies import CLIENTS, USERS, states
@@ -201,3 +213,127 @@ def test_a_key_goes_silent_when_its_last_quota_goes(another_there, another_set):
         wanted.append((entity(user="bob"), RATE, 1.0))
     impact = assess(plan(live, *wanted), live)
     assert impact.silent == (() if another_there or another_set else (RATE,))
+
+
+# ---- what one client sees ---------------------------------------------------------------------
+
+
+def seen(before: Entity | None, after: Entity | None, who: Principal = ALICE):
+    """What happens to a client whose limit moves from one entity to another."""
+    live = State(limits={} if before is None else {before: limits_of({RATE: 10.0})})
+    wanted = [(one, RATE, None) for one in (before,) if one is not None]
+    wanted += [(one, RATE, 5.0) for one in (after,) if one is not None]
+    (found,) = assess(plan(live, *wanted), live, known=[who]).affected
+    return found
+
+
+BOTH, USER, CLIENT = (
+    entity(user="alice", client_id="app"),
+    entity(user="alice"),
+    entity(client_id="app"),
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sharing"),
+    [
+        (USER, BOTH, Sharing.SPLIT),
+        (CLIENT, BOTH, Sharing.SPLIT),
+        (BOTH, USER, Sharing.JOINED),
+        (BOTH, CLIENT, Sharing.JOINED),
+        (USER, CLIENT, Sharing.OTHER),
+        (USER, entity(user=DEFAULT), Sharing.SAME),
+        (None, USER, Sharing.BEGUN),
+        (USER, None, Sharing.ENDED),
+    ],
+)
+def test_a_bucket_is_split_joined_or_kept(before, after, sharing):
+    assert seen(before, after).sharing is sharing
+
+
+def test_a_client_is_told_which_way_its_limit_goes_and_how_far():
+    assert (seen(USER, BOTH).direction, seen(USER, BOTH).factor) == (Direction.TIGHTENED, 0.5)
+    assert (seen(None, USER).direction, seen(None, USER).factor) == (Direction.NEWLY_LIMITED, None)
+    assert seen(USER, None).direction is Direction.NEWLY_UNLIMITED
+    address = Principal(ip="10.0.0.1")
+    live = State(limits={entity(ip=DEFAULT): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})})
+    made = plan(live, (entity(ip="10.0.0.1"), Key.CONNECTION_CREATION_RATE, 10.0))
+    (one,) = assess(made, live, known=[address]).affected
+    assert (one.sharing, one.direction) == (Sharing.SAME, Direction.LOOSENED)
+
+
+# ---- what orphans hide ------------------------------------------------------------------------
+
+
+def orphan(subject: Entity, key: Key = RATE, action: Action = Action.ORPHAN) -> Finding:
+    return Finding(
+        entity=subject, key=key, desired=None, applied=1.0, live=1.0, cause=Cause.PRUNE, action=action
+    )  # fmt: skip
+
+
+@given(states(max_size=14), st.data())
+def test_an_orphan_hides_every_wider_rule_that_can_match_a_client_of_it(live, data):
+    pairs = [(subject, key) for subject, key, _ in live.pairs()]
+    if not pairs:
+        return
+    subject, key = data.draw(st.sampled_from(pairs))
+    made = Plan(cluster_id="c", findings=(orphan(subject, key),))
+    hidden = sorted(
+        (
+            one
+            for one in live.limits
+            if level(one) > level(subject)
+            and may_match_same(one, subject)
+            and live.value(one, key) is not None
+        ),
+        key=sort_key,
+    )
+    found = assess(made, live).hiding
+    assert [one.total for one in found] == ([len(hidden)] if hidden else [])
+    for one in found:
+        assert [rule.entity for rule in one.rules] == hidden[:NAMED_RULES]
+        assert [rule.value for rule in one.rules] == [
+            live.value(e, key) for e in hidden[:NAMED_RULES]
+        ]
+
+
+def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
+    clients = [entity(client_id=f"c{number:02d}") for number in range(20)]
+    live = State(limits={one: limits_of({RATE: 7.0}) for one in (*clients, USER)})
+    made = plan(live, (clients[0], RATE, None), (entity(user=DEFAULT), RATE, 9.0))
+    made = Plan(
+        cluster_id="c",
+        changes=made.changes,
+        findings=(orphan(USER), orphan(entity(user="bob")), orphan(clients[3])),
+    )
+    declared = Declaration(
+        document="t/every",
+        entity=entity(user=DEFAULT),
+        limits=limits_of({RATE: 9.0}),
+        path="a.yaml",
+        line=3,
+    )
+    first, second = assess(made, live, desired=merge([declared])).hiding
+    assert (first.entity, first.total, len(first.rules)) == (USER, 20, NAMED_RULES)
+    assert first.rules[0] == HiddenRule(entity=entity(user=DEFAULT), value=9.0, place="a.yaml:3")
+    assert first.rules[1] == HiddenRule(entity=clients[1], value=7.0, place="")
+    assert second == Hiding(
+        entity=entity(user="bob"), key=RATE, rules=first.rules, total=first.total
+    )
+
+
+def test_what_is_no_orphan_hides_nothing():
+    live = State(limits={USER: limits_of({RATE: 1.0}), CLIENT: limits_of({RATE: 1.0})})
+    made = Plan(cluster_id="c", findings=(orphan(USER, action=Action.REPORT),))
+    assert assess(made, live).hiding == ()
+
+
+def test_a_plan_knows_its_exclusive_removals():
+    live = rates(alice=1.0, bob=1.0)
+    made = plan(live, (entity(user="alice"), RATE, None))
+    assert made.exclusive == ()
+    (one,) = made.changes
+    stranger = Change(
+        entity=entity(user="bob"), key=RATE, before=1.0, after=None, cause=Cause.UNMANAGED
+    )
+    assert Plan(cluster_id="c", changes=(one, stranger)).exclusive == (stranger,)

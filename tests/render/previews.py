@@ -115,7 +115,7 @@ def sample() -> Preview:
             source="broker",
             refused={EVIL: Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team")},
         ),
-        impact=assess(plan, live, known=known_from(live)),
+        impact=assess(plan, live, known=known_from(live), desired=desired),
         warnings=("something @to know",),
         advice=warnings(desired, live),
         policy=Policy.SYNC,

@@ -89,10 +89,10 @@ function affectedSection(look) {
       label: "Known clients whose limit changes", noun: "limit of a client", plural: "limits of clients", rows: look.affected, note: ROWS_NOTE,
       columns: [
         ...column.pair("Client"),
-        { title: "Now", text: from(3), sort: (row) => valueNumber(row[3]), cell: side(3) },
-        { title: "After", text: from(6), sort: (row) => valueNumber(row[6]), cell: side(6) },
-        column.pill("Effect", 2),
-        { title: "Bucket", facet: true, text: (row) => (row[9] ? "another" : "the same"), cell: (row) => (row[9] ? "another" : "the same") },
+        { title: "Now", text: from(4), sort: (row) => valueNumber(row[4]), cell: side(4) },
+        { title: "After", text: from(7), sort: (row) => valueNumber(row[7]), cell: side(7) },
+        { title: "Effect", facet: true, text: (row) => word(row[2]), cell: (row) => pill(word(row[3]) || word(row[2]), TONES[word(row[2])]) },
+        { title: "Bucket", facet: true, text: (row) => word(row[10]) || "as before", cell: (row) => element("span.small", {}, word(row[10]) || "as before") },
       ],
     }) : says(look.known ? `None of the ${count(look.known, "known client")} gets another limit.` : "No client is known that could be asked about."));
 }

@@ -1,0 +1,166 @@
+"""Who gets another limit, what can never apply, what goes because a cluster is exclusive: told apart from the changes."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.basis import basis_of
+from reconciler.quota.change import Change, Plan
+from reconciler.quota.entity import entity
+from reconciler.quota.impact import Impact, Sharing, assess
+from reconciler.quota.owned import Owned
+from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import Principal
+from reconciler.quota.report import Preview
+from reconciler.quota.state import State, limits_of
+from reconciler.render.impact_rows import (
+    EXCLUSIVE_TITLE,
+    SHARING,
+    affected_rows,
+    client_entity,
+    never_rows,
+)
+from reconciler.render.json_plan import plan_document
+from reconciler.render.markdown import MOST_AFFECTED, plan_markdown
+from reconciler.render.rows import change_rows, hiding_notes
+from reconciler.render.text import SHOWN_AFFECTED, plan_text
+from tests.render.previews import ALICE, RATE, SHARE, empty, sample
+
+STRANGERS = tuple(entity(user=f"stranger-{number}") for number in range(3))
+
+
+def previewed(live: State, *changes: Change, known: tuple[Principal, ...] = ()) -> Preview:
+    plan = Plan(cluster_id="c", changes=changes)
+    return replace(sample_of(plan), impact=assess(plan, live, known=known))
+
+
+def sample_of(plan: Plan) -> Preview:
+    basis = basis_of(plan.changes, owned=Owned(cluster_id="c"), live=State())
+    return replace(empty(), plan=plan, basis=basis)
+
+
+def exclusive() -> Preview:
+    live = State(limits={one: limits_of({RATE: 5000.0}) for one in (*STRANGERS, ALICE)})
+    removed = [
+        Change(entity=one, key=RATE, before=5000.0, after=None, cause=Cause.UNMANAGED)
+        for one in STRANGERS
+    ]
+    ours = Change(entity=ALICE, key=RATE, before=5000.0, after=None, cause=Cause.PRUNE)
+    return previewed(live, *removed, ours)
+
+
+def test_exclusive_removals_stand_apart_everywhere():
+    preview = exclusive()
+    assert [row.entity for row in change_rows(preview, exclusive=False)] == ["user=alice"]
+    assert len(change_rows(preview, exclusive=True)) == 3
+    assert len(change_rows(preview)) == 4
+    assert len(change_rows(preview, most=2, exclusive=True)) == 2
+    for text in (plan_text(preview), plan_markdown(preview)):
+        before, _, after = text.partition(f"{EXCLUSIVE_TITLE} (3)")
+        assert "user=alice" in before
+        assert "stranger" not in before
+        assert after.count("user=stranger-") >= 3
+    document = plan_document(preview)
+    assert [one["text"] for one in document["exclusive"]] == [
+        "user=stranger-0",
+        "user=stranger-1",
+        "user=stranger-2",
+    ]
+    assert document["counts"]["exclusive"] == 3
+    assert len(document["changes"]) == 4
+
+
+def test_a_plan_without_them_says_nothing_of_them():
+    for text in (plan_text(sample()), plan_markdown(sample())):
+        assert EXCLUSIVE_TITLE not in text
+
+
+def test_each_client_has_both_limits_both_levels_and_how_far_it_goes():
+    rows = {(row.entity, row.key): row for row in affected_rows(sample())}
+    gone = rows["user=gone", "producer_byte_rate"]
+    assert (gone.before, gone.after) == ("5000 (5 kB/s)", "1048576 (1 MiB/s)")
+    assert gone.meaning == "loosened x210"
+    assert gone.note == "level 3 user=gone -> level 6 user=<default>"
+    new = rows["user=alice", "request_percentage"]
+    assert (new.before, new.meaning) == ("unlimited", "newly limited")
+    assert new.note == "no level -> level 3 user=alice"
+    same = rows["user=alice", "producer_byte_rate"]
+    assert same.note == "level 3 user=alice"
+
+
+@pytest.mark.parametrize("sharing", Sharing)
+def test_every_sharing_has_words_or_is_no_news(sharing):
+    assert sharing in SHARING
+
+
+def test_a_split_bucket_is_told():
+    live = State(limits={ALICE: limits_of({RATE: 5000.0})})
+    both = entity(user="alice", client_id="app")
+    change = Change(entity=both, key=RATE, before=None, after=5000.0, cause=Cause.CREATE)
+    preview = previewed(live, change, known=(Principal(user="alice", client_id="app"),))
+    (row,) = affected_rows(preview)
+    assert (row.mark, row.meaning, row.why) == ("=", "", SHARING[Sharing.SPLIT])
+    assert "bucket split" in plan_text(preview)
+
+
+def test_long_lists_of_clients_are_cut_and_counted():
+    live = State(limits={ALICE: limits_of({RATE: 5000.0})})
+    known = tuple(Principal(user="alice", client_id=f"c{number:03d}") for number in range(150))
+    change = Change(entity=ALICE, key=RATE, before=5000.0, after=9000.0, cause=Cause.SPEC)
+    preview = previewed(live, change, known=known)
+    text = plan_text(preview)
+    assert text.count("client-id=c") == SHOWN_AFFECTED
+    assert f"and {150 - SHOWN_AFFECTED} more" in text
+    assert plan_text(preview, verbose=True).count("client-id=c") == 150
+    assert f"first {MOST_AFFECTED} of 150" in plan_markdown(preview)
+    assert len(affected_rows(preview)) == 150
+
+
+def test_what_can_never_apply_names_what_is_closer():
+    (row,) = never_rows(sample())
+    assert (row.entity, row.note) == ("client-id=stranger", "user=<default> is closer")
+
+
+def test_an_orphan_names_the_rules_that_lose_to_it_with_their_places():
+    text = plan_markdown(sample(), limit=10**6)
+    assert "2 rules lose to it" in text
+    assert "quotas/9.yaml&#58;8" in text or "quotas/9.yaml:8" in text
+    ((pair, note),) = hiding_notes(sample()).items()
+    assert pair == (entity(user="kept"), RATE)
+    assert note == (
+        "2 rules lose to it: user=<default> 1048576 (1 MiB/s) (quotas/9.yaml:8);"
+        " client-id=stranger 7000 (7 kB/s) (declared nowhere)"
+    )
+
+
+def test_of_many_rules_the_others_are_counted():
+    full = sample()
+    assert full.impact is not None
+    (one,) = full.impact.hiding
+    impact = replace(full.impact, hiding=(replace(one, total=12),))
+    (note,) = hiding_notes(replace(full, impact=impact)).values()
+    assert note.startswith("12 rules lose to it: ")
+    assert note.endswith(" and 10 more")
+    alone = replace(full.impact, hiding=(replace(one, rules=one.rules[:1], total=1),))
+    (note,) = hiding_notes(replace(full, impact=alone)).values()
+    assert note.startswith("1 rule loses to it: ")
+
+
+def test_without_an_impact_there_is_nothing_to_tell():
+    assert affected_rows(empty()) == never_rows(empty()) == ()
+    assert hiding_notes(empty()) == {}
+    assert isinstance(sample().impact, Impact)
+
+
+def test_the_last_limit_of_a_key_silences_its_metrics_and_that_is_said():
+    live = State(limits={ALICE: limits_of({SHARE: 50.0})})
+    change = Change(entity=ALICE, key=SHARE, before=50.0, after=None, cause=Cause.PRUNE)
+    text = plan_text(previewed(live, change))
+    assert (
+        "The last request_percentage of the whole cluster goes: brokers drop its per-client metrics"
+        in text
+    )
+
+
+def test_a_client_is_written_like_an_entity():
+    assert client_entity(Principal(user="a", ip="10.0.0.1")) == ("a", False, "10.0.0.1")
