@@ -7,7 +7,7 @@ the broker said. The pipeline reads it (``ENTRY_FIELDS``); it is never read by a
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.durable import append
@@ -54,6 +54,30 @@ class FileAuditLog:
             return False
         except OSError as error:
             raise InventoryError(f"{self._path} cannot be read: {error.strerror}") from error
+
+
+class StreamAuditLog:
+    """An audit log on a stream, for programs whose output somebody collects. Implements ``ports.AuditLog``.
+
+    Args:
+        stream: Usually standard output; flushed after each ``append``.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+        """Write entries in order.
+
+        Raises:
+            InventoryError: The stream is closed.
+        """
+        try:
+            for entry in entries:
+                _ = self._stream.write(_ENCODE({"v": ENTRY_VERSION, **entry}) + "\n")
+            self._stream.flush()
+        except (OSError, ValueError) as error:
+            raise InventoryError(f"the audit log cannot be written: {error}") from error
 
 
 class MemoryAuditLog:

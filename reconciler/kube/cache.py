@@ -64,13 +64,12 @@ class Cache:
         """The ClientQuotas that refer to a cluster, by ``namespace/name``."""
         return self._documents.get(cluster, {})
 
-    def without_cluster(self) -> dict[str, Obj]:
-        """The ClientQuotas that refer to a cluster that does not exist."""
+    def lost(self) -> Mapping[str, Mapping[str, Obj]]:
+        """The ClientQuotas that refer to clusters that do not exist, by the name of the cluster."""
         return {
-            document: obj
+            cluster: dict(documents)
             for cluster, documents in self._documents.items()
             if cluster not in self.clusters
-            for document, obj in documents.items()
         }
 
     def knows(self, obj: Obj) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from reconciler.kube.resources import FINALIZER, Obj, resource_version_of
-from reconciler.quota.keys import COLUMNS
 from reconciler.quota.owned import Orphaned, Owned, Pair
 from reconciler.quota.policy import DeletionPolicy, Policy
 from reconciler.quota.report import Pass
@@ -69,9 +68,9 @@ def holds_back(documents: Iterable[str], owned: Owned, report: Pass) -> Mapping[
     if plan is not None and plan.complete and report.error is None:
         planned = {(one.entity, one.key) for one in plan.changes}
     for subject, record in owned.records.items():
-        for key, owner in zip(COLUMNS, record.owners, strict=True):
+        for key, owner in record.pairs():
             pair = subject, key
-            if owner is None or owner.document not in ours or pair in owned.orphaned:
+            if owner.document not in ours or pair in owned.orphaned:
                 continue
             if planned is None or pair in planned:
                 found.setdefault(owner.document, set()).add(pair)

@@ -6,38 +6,35 @@ every handler here only enqueues, retries are the loop's, and a resync lists eve
 """
 
 import asyncio
+import contextlib
 import logging
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import kopf
 
-from reconciler.kube.resources import CLIENT_QUOTAS, FINALIZER, GROUP, QUOTA_CLUSTERS, VERSION, Obj
+from reconciler.kube.resources import FINALIZER, Obj
 
-Taken = Callable[[str, Obj], None]
+Taken = Callable[[str, Obj], object]
 """``taken(type, object)``: type is ``ADDED``, ``MODIFIED``, ``DELETED``, or "" in an initial listing."""
+
+END_SECONDS: Final = 5.0
+"""How long Kopf may take to end; its thread does not keep the process."""
 
 BACKOFFS: Final = (0.2, 0.5, 1, 1, 2, 2, 3, 5)
 """Seconds between tries while the API server is away; Kopf's own reach 21 s, and a comeback then takes as long."""
 
 
-def registry(
-    *,
-    client_quota: Taken | None = None,
-    quota_cluster: Taken | None = None,
-    secret: Taken | None = None,
-) -> kopf.OperatorRegistry:
-    """Handlers for the kinds that somebody wants to hear of."""
+def registry(kinds: Mapping[tuple[str, str, str], Taken]) -> kopf.OperatorRegistry:
+    """Handlers for the kinds (group, version, plural) that somebody wants to hear of."""
     made = kopf.OperatorRegistry()
-    for taken, group, version, plural in (
-        (client_quota, GROUP, VERSION, CLIENT_QUOTAS),
-        (quota_cluster, GROUP, VERSION, QUOTA_CLUSTERS),
-        (secret, "", "v1", "secrets"),
-    ):
-        if taken is not None:
-            _ = kopf.on.event(group=group, version=version, plural=plural, registry=made)(
-                _handler(taken)
-            )
+    for (group, version, plural), taken in kinds.items():
+        _ = kopf.on.event(group=group, version=version, plural=plural, registry=made)(
+            _handler(taken)
+        )
     _ = kopf.on.login(registry=made, errors=kopf.ErrorsMode.IGNORED)(_login)
     return made
 
@@ -50,9 +47,11 @@ def _handler(taken: Taken) -> Callable[..., Any]:
 
 
 def _login(*, settings: kopf.OperatorSettings, **_: object) -> kopf.ConnectionInfo | None:
-    return kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(
-        settings=settings
-    )
+    """As the pod that we are, unless a kubeconfig was named; read anew whenever the server knows us no more."""
+    pod = None
+    if "KUBECONFIG" not in os.environ:
+        pod = kopf.login_with_service_account(settings=settings)
+    return pod or kopf.login_with_kubeconfig(settings=settings)
 
 
 def settings(*, namespaced: bool) -> kopf.OperatorSettings:
@@ -74,21 +73,69 @@ def settings(*, namespaced: bool) -> kopf.OperatorSettings:
 
 
 async def watch(
-    handlers: kopf.OperatorRegistry, *, namespaces: Sequence[str], stop: asyncio.Event
+    kinds: Mapping[tuple[str, str, str], Taken],
+    *,
+    namespaces: Sequence[str],
+    stop: asyncio.Event,
 ) -> None:
     """Watch until ``stop`` is set.
 
+    Kopf has a thread and a loop of its own: at its end it cancels whatever task it did not begin itself, and in a
+    main thread it takes over the signals.
+
     Args:
-        handlers: From :func:`registry`.
+        kinds: Group, version and plural -> who is told; called in our own loop.
         namespaces: Which ones; empty = all.
         stop: Ends it.
+
+    Raises:
+        Exception: What Kopf died of.
     """
-    logging.getLogger("kopf").setLevel(logging.WARNING)
+    logging.getLogger("kopf").setLevel(logging.ERROR)
+    ours = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = ours.create_future()
+    halt = threading.Event()
+    handlers = registry(
+        {kind: partial(ours.call_soon_threadsafe, taken) for kind, taken in kinds.items()}
+    )
+
+    def tell_end(error: BaseException | None) -> None:
+        if ended.done():
+            return
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
+
+    def body() -> None:
+        error: BaseException | None = None
+        try:
+            asyncio.run(_kopf(handlers, namespaces, halt))
+        except BaseException as caught:  # noqa: BLE001 - whatever it died of is told in the other thread
+            error = caught
+        with contextlib.suppress(RuntimeError):  # Our loop may be closed by now.
+            _ = ours.call_soon_threadsafe(tell_end, error)
+
+    threading.Thread(target=body, name="kopf", daemon=True).start()
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        _ = await asyncio.wait({stopping, ended}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        _ = stopping.cancel()
+        halt.set()
+        _ = await asyncio.wait({ended}, timeout=END_SECONDS)
+    if ended.done():
+        ended.result()
+
+
+async def _kopf(
+    handlers: kopf.OperatorRegistry, namespaces: Sequence[str], halt: threading.Event
+) -> None:
     await kopf.operator(
         registry=handlers,
         settings=settings(namespaced=bool(namespaces)),
         standalone=True,
         clusterwide=not namespaces,
         namespaces=tuple(namespaces),
-        stop_flag=stop,
+        stop_flag=halt,
     )

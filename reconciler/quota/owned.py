@@ -5,12 +5,12 @@ an entity in sync costs one look-up and one tuple comparison; what is rare (inte
 sparse maps beside.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import NO_LIMITS, Limits, replaced
 
@@ -64,6 +64,14 @@ class Record:
                 break
             sole = owner
         object.__setattr__(self, "sole", sole)
+
+    def pairs(self) -> Iterator[tuple[Key, Owner]]:
+        """``(key, owner)`` of each pair that is ours, in column order."""
+        return (
+            (key, owner)
+            for key, owner in zip(COLUMNS, self.owners, strict=True)
+            if owner is not None
+        )
 
     def with_pair(self, key: Key, value: float | None, owner: Owner | None) -> "Record":
         """The record with one pair written or forgotten (both ``None``)."""

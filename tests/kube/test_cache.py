@@ -88,7 +88,9 @@ def test_documents_of_missing_clusters_are_known():
     _ = cache.seen(quota("a"))
     _ = cache.seen(quota("b", cluster="test"))
     _ = cache.cluster_seen(quota_cluster("prod"))
-    assert list(cache.without_cluster()) == ["team/b"]
+    assert {name: list(documents) for name, documents in cache.lost().items()} == {
+        "test": ["team/b"]
+    }
 
 
 def test_clusters_wake_by_their_spec_and_when_they_go():

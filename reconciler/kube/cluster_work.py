@@ -1,0 +1,297 @@
+"""One pass over one Kafka cluster as the operator makes it: listing, records, finalizers, the pass, and what it leaves to tell.
+
+The loop calls it, one call at a time. Everything is compared on each call; why it was called only decides how much is
+listed and written again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, TypeVar
+
+from reconciler.errors import ConfigError, InventoryLocked, KquotaError
+from reconciler.kube import finalizers
+from reconciler.kube.cache import Cache
+from reconciler.kube.cluster_state import SecretUse
+from reconciler.kube.inventory import KubeInventory
+from reconciler.kube.resources import (
+    Obj,
+    deletion_requested_at,
+    generation_of,
+    has_finalizer,
+    status_of,
+    uid_of,
+)
+from reconciler.kube.settings import Settings
+from reconciler.kube.standing import Standing, cluster_problems, gather, stand
+from reconciler.kube.telling import Found, Telling
+from reconciler.kube.writes import Writes
+from reconciler.loop import Passes, Turn, Wake
+from reconciler.manifest.cluster import QuotaCluster, from_spec
+from reconciler.ports import AuditLog, Clock, QuotaStore
+from reconciler.quota.claims import Settled
+from reconciler.quota.keys import COLUMN_OF, COLUMNS
+from reconciler.quota.owned import Owned
+from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.report import Origin, Pass
+from reconciler.reconcile import Orders, Ports, Validation
+
+PENDING_AFTER_SECONDS: Final = 10.0
+"""A pass that takes longer lets documents without any status say that they are pending."""
+
+_T = TypeVar("_T")
+
+
+class Sessions(Protocol):
+    """Connected clients by cluster. Implemented by ``session.SessionKeeper``."""
+
+    async def for_(self, cluster: QuotaCluster) -> QuotaStore:
+        """A client with the newest credentials that work.
+
+        Raises:
+            KquotaError: There is none.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the clusters of one operator share.
+
+    Attributes:
+        settings: As started.
+        cache: What was seen.
+        list_everything: Lists every watched namespace into the cache; whether nothing is missing.
+        sessions: Clients.
+        writes: The way to statuses, finalizers and events.
+        clock: Time.
+        audit: Where applies are noted.
+        fenced: Whether writes of an earlier leader may still land.
+        looks_after: ``looks_after(cluster id, name)``: the name of the QuotaCluster that looks after a Kafka cluster.
+        secret_of: The credentials of a cluster's session, for its status.
+        passed: Told of each pass, for metrics.
+    """
+
+    settings: Settings
+    cache: Cache
+    list_everything: Callable[[], Awaitable[bool]]
+    sessions: Sessions
+    writes: Writes
+    clock: Clock
+    audit: AuditLog
+    fenced: Callable[[], bool]
+    looks_after: Callable[[str, str], str]
+    secret_of: Callable[[str], SecretUse | None]
+    passed: Callable[[Pass], None]
+
+
+class ClusterWork:
+    """The work of one cluster's loop.
+
+    Args:
+        name: Of the QuotaCluster.
+        around: What all clusters share.
+        inventory: The records of this cluster.
+        passes: Runs passes and remembers the ones before.
+    """
+
+    def __init__(
+        self, name: str, around: Surroundings, *, inventory: KubeInventory, passes: Passes
+    ) -> None:
+        self._name, self._around = name, around
+        self._inventory, self._passes = inventory, passes
+        self._known: dict[str, tuple[tuple[object, ...], Standing]] = {}
+        self._telling = Telling(
+            name,
+            writes=around.writes,
+            inventory=inventory,
+            clock=around.clock,
+            deletion_timeout=around.settings.deletion_timeout,
+        )
+
+    async def __call__(self, wake: Wake) -> Turn:
+        """One pass; what a cluster, a document or the API server did wrong is told in statuses.
+
+        Raises:
+            KquotaError: The records could not be read or written; the loop tries again.
+        """
+        obj = self._around.cache.clusters.get(self._name)
+        if obj is None:
+            return Turn(note="there is no such QuotaCluster any more")
+        found = await self._look(obj, wake)
+        self._around.passed(found.report)
+        left = await self._telling.tell(found, everything=wake.resync)
+        error = found.report.error
+        if error is not None:
+            return Turn(retry=error.retriable, note=str(error))
+        return Turn(retry=bool(left), note=left)
+
+    async def _look(self, obj: Obj, wake: Wake) -> Found:
+        """Everything up to the end of the pass."""
+        started = self._around.clock.now()
+        cluster: QuotaCluster | None = None
+        rules = Rules(policy=Policy.OBSERVE)
+        behaves_as = ""
+        try:
+            cluster = self._configured(obj)
+            store = await self._patiently(cluster, self._around.sessions.for_(cluster))
+            answering = await self._patiently(cluster, store.cluster())
+            behaves_as = answering.behaves_as
+            self._alone(answering.id)
+            expected = cluster.expected_cluster_id or _pinned(obj) or answering.id
+            owned = await self._inventory.refresh(expected)
+            complete = await self._complete(wake, owned, cluster)
+            if complete:
+                owned = self._inventory.seen_again()
+            orders = self._orders(cluster, expected, complete=complete)
+            rules = orders.rules
+            await self._hold(cluster, rules)
+            settled = gather(self._standings(cluster).values(), owned)
+            ports = Ports(
+                store=store,
+                inventory=self._inventory,
+                clock=self._around.clock,
+                audit=self._around.audit,
+            )
+            report = await self._patiently(
+                cluster,
+                self._passes.run(
+                    ports, orders, settled.desired, counts_drift=not self._around.fenced()
+                ),
+            )
+        except KquotaError as error:
+            ended = self._around.clock.now()
+            report = Pass(cluster=self._name, error=error, started_at=started, ended_at=ended)
+        standings = {} if cluster is None else self._standings(cluster)
+        return Found(
+            # Listing may have brought a newer one.
+            obj=self._around.cache.clusters.get(self._name, obj),
+            cluster=cluster,
+            rules=rules,
+            report=report,
+            settled=gather(standings.values(), self._inventory.owned),
+            standings=standings,
+            documents=self._around.cache.of(self._name),
+            behaves_as=behaves_as,
+            secret=self._around.secret_of(self._name),
+        )
+
+    # ---- the words of it ---------------------------------------------------------------------
+
+    def _configured(self, obj: Obj) -> QuotaCluster:
+        problems = cluster_problems(obj, allow_references=self._around.settings.allow_references)
+        if problems:
+            raise ConfigError(
+                f"QuotaCluster {self._name} cannot be used: {'; '.join(problems)}",
+                hint="correct its spec",
+            )
+        return from_spec(self._name, obj["spec"])
+
+    def _alone(self, cluster_id: str) -> None:
+        first = self._around.looks_after(cluster_id, self._name)
+        if first != self._name:
+            raise InventoryLocked(
+                f"Kafka cluster {cluster_id} is looked after by another QuotaCluster already",
+                hint="delete one of the two: they would fight over every limit",
+            )
+
+    def _orders(self, cluster: QuotaCluster, expected: str, *, complete: bool) -> Orders:
+        rules = cluster.rules(policy=Policy.OBSERVE if cluster.suspend else None, complete=complete)
+        if self._around.settings.namespaces:
+            # To remove what nobody declared one has to have seen every namespace.
+            rules = replace(rules, exclusive=False)
+        return Orders(
+            rules=rules,
+            guards=cluster.guards,
+            expected_cluster_id=expected,
+            validation=Validation.NONE,
+            assess=False,
+            origin=Origin(who=f"operator {self._around.settings.identity}"),
+        )
+
+    def _standings(self, cluster: QuotaCluster) -> Mapping[str, Standing]:
+        """What each document may ask for; worked out again only where it or the cluster changed."""
+        generation = generation_of(self._around.cache.clusters.get(self._name, {}))
+        known: dict[str, tuple[tuple[object, ...], Standing]] = {}
+        for document, obj in self._around.cache.of(self._name).items():
+            token = (uid_of(obj), generation_of(obj), deletion_requested_at(obj), generation)
+            earlier = self._known.get(document)
+            if earlier is None or earlier[0] != token:
+                known[document] = token, stand(obj, {self._name: cluster})
+            elif earlier[1].obj is not obj:
+                known[document] = token, replace(earlier[1], obj=obj)
+            else:
+                known[document] = earlier
+        self._known = known
+        return {document: standing for document, (_, standing) in known.items()}
+
+    async def _complete(self, wake: Wake, owned: Owned, cluster: QuotaCluster) -> bool:
+        """Whether removals may be made: only after a complete listing in this very pass.
+
+        Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
+        """
+        if not wake.resync and not might_remove(
+            owned, gather(self._standings(cluster).values(), owned)
+        ):
+            return False
+        return await self._around.list_everything()
+
+    async def _hold(self, cluster: QuotaCluster, rules: Rules) -> None:
+        """Our finalizer on every document whose deletion will have an effect, before anything is sent for it.
+
+        Raises:
+            KquotaError: A document could not be held; its deletion would go unseen.
+        """
+        if rules.in_force in finalizers.NOTHING_TO_WRITE:
+            return
+        needing = [
+            one.obj
+            for one in self._standings(cluster).values()
+            if one.claim is not None
+            and not has_finalizer(one.obj)
+            and finalizers.deletion_has_effect(
+                one.claim.declaration.deletion_policy, rules.in_force
+            )
+        ]
+        if needing:
+            _ = await self._around.writes.patches((one, finalizers.adding(one)) for one in needing)
+
+    async def _patiently(self, cluster: QuotaCluster, work: Awaitable[_T]) -> _T:
+        """The result of some work; meanwhile nobody is left without any status for long."""
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)
+            if not done:
+                await self._telling.pending(self._standings(cluster))
+            return await task
+        finally:
+            if not task.done():
+                _ = task.cancel()
+                _ = await asyncio.wait({task})
+
+
+def _pinned(obj: Obj) -> str | None:
+    """The id of the cluster that answered first: another one is not to be written to by mistake."""
+    found = status_of(obj).get("clusterId")
+    return found if isinstance(found, str) else None
+
+
+def might_remove(owned: Owned, settled: Settled) -> bool:
+    """Whether we own something that nobody asks for any more; what is orphaned stays anyway."""
+    desired = settled.desired
+    for subject, record in owned.records.items():
+        limits = desired.limits.get(subject)
+        if limits is not None and not any(
+            applied is not None and wanted is None
+            for applied, wanted in zip(record.applied, limits, strict=True)
+        ):
+            continue
+        for key, applied in zip(COLUMNS, record.applied, strict=True):
+            pair = subject, key
+            if (
+                applied is not None
+                and pair not in owned.orphaned
+                and (limits is None or limits[COLUMN_OF[key]] is None)
+            ):
+                return True
+    return False

@@ -1,0 +1,193 @@
+"""The records of one cluster: statuses of live documents, and ConfigMaps for the rest. Implements ``ports.Inventory``.
+
+Nothing is remembered from pass to pass that does not stand in Kubernetes: each pass reads statuses from the cache and
+the ConfigMaps from the API server. What a pass learns is kept in memory until :meth:`KubeInventory.flush`, after the
+statuses were written; intents are written at once, so that a crash in between loses no ownership.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from reconciler.errors import Conflict, InventoryError
+from reconciler.kube import shards
+from reconciler.kube.api import Api
+from reconciler.kube.cache import Cache
+from reconciler.kube.records import live_documents, owned_from, release, rest_of
+from reconciler.kube.resources import Obj, name_of
+from reconciler.kube.served import CONFIG_MAPS
+from reconciler.quota.entity import Entity
+from reconciler.quota.owned import (
+    Intend,
+    Intent,
+    OverrideEnded,
+    OverrideSet,
+    Owned,
+    Pair,
+    RecordChange,
+)
+
+TRIES: Final = 3
+"""How often a write begins again after somebody else wrote meanwhile: ``kquota override`` does."""
+
+
+class KubeInventory:
+    """See the module. Also keeps the removals of the guard's window (``loop.RemovalStore``).
+
+    Args:
+        api: The way to the API server.
+        cache: What was seen of the documents.
+        name: Of the QuotaCluster.
+        namespace: Where the ConfigMaps are.
+    """
+
+    def __init__(self, api: Api, cache: Cache, *, name: str, namespace: str) -> None:
+        self._api, self._cache, self._name, self._namespace = api, cache, name, namespace
+        self.owned = Owned(cluster_id="", known=False)
+        self._kept = shards.Kept(rest=self.owned)
+        self._stored: dict[str, Obj] = {}
+        self._departed: dict[str, Obj] = {}
+        # Of this pass: intents as they were written down, overrides as they were changed.
+        self._intents: dict[Pair, Intent] = {}
+        self._overrides: list[RecordChange] = []
+
+    async def refresh(self, cluster_id: str) -> Owned:
+        """The records as they stand in Kubernetes now.
+
+        Raises:
+            InventoryError: A status or a ConfigMap cannot be read.
+            KubernetesError: The API server cannot be asked.
+        """
+        await self._read(cluster_id)
+        self._intents, self._overrides = {}, []
+        return self.seen_again()
+
+    def seen_again(self) -> Owned:
+        """The same, after the cache has changed (a complete listing).
+
+        Raises:
+            InventoryError: A status cannot be read.
+        """
+        self._departed.update(self._cache.take_departed(self._name))
+        rest = release(self._kept.rest, self._departed.values())
+        self.owned = owned_from(rest.cluster_id, self._cache.of(self._name).values(), rest)
+        return self.owned
+
+    async def load(self, cluster_id: str) -> Owned:
+        """The records of the pass under way.
+
+        Raises:
+            InventoryError: They are another cluster's: the pass was begun for that one.
+        """
+        if cluster_id != self.owned.cluster_id:
+            raise InventoryError(
+                f"the records at hand are those of cluster {self.owned.cluster_id!r}, not {cluster_id!r}"
+            )
+        return self.owned
+
+    async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
+        """Take note; intents and overrides durably before returning, the rest with :meth:`flush`.
+
+        Raises:
+            KubernetesError: The ledger could not be written; nothing may be sent then.
+        """
+        _ = await self.load(cluster_id)
+        self.owned = self.owned.with_changes(changes)
+        self._overrides += [one for one in changes if isinstance(one, OverrideSet | OverrideEnded)]
+        intents = [one for one in changes if isinstance(one, Intend)]
+        self._intents.update({(one.entity, one.key): one.intent for one in intents})
+        if intents or self._overrides:
+            await self._save(live_documents(self._cache.of(self._name).values()), self._intents)
+
+    async def flush(self, *, live: Collection[str], unsaved: Collection[str]) -> None:
+        """Write what no status holds, and forget intents whose result a status holds.
+
+        Args:
+            live: Documents whose status goes on holding their records; all others' records move to ConfigMaps.
+            unsaved: Documents whose status could not be written: their intents stay.
+
+        Raises:
+            KubernetesError: A ConfigMap could not be written.
+        """
+        if not self.owned.cluster_id:
+            return
+        holding = live_documents(
+            obj for document, obj in self._cache.of(self._name).items() if document in live
+        )
+        kept = {
+            pair: intent
+            for pair, intent in self._intents.items()
+            if intent.owner.document in unsaved
+        }
+        await self._save(holding, kept)
+        self._departed.clear()
+
+    # ---- removals of the window (loop.RemovalStore) ------------------------------------------
+
+    async def load_removals(self) -> Mapping[float, int]:
+        """When -> how many, as the ledger says."""
+        return self._kept.removals
+
+    async def save_removals(self, counts: Mapping[float, int]) -> None:
+        """Put these in place of the old ones; written with the intents, before anything is sent."""
+        self._kept = replace(self._kept, removals=dict(counts))
+
+    # ---- ConfigMaps --------------------------------------------------------------------------
+
+    async def _read(self, cluster_id: str) -> None:
+        found = await self._api.list(
+            CONFIG_MAPS, self._namespace, labels=shards.selector(cluster_id)
+        )
+        self._stored = {name_of(one): one for one in found.items}
+        self._kept = shards.read(cluster_id, found.items)
+
+    async def _save(self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent]) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                await self._written(live, intents)
+            except Conflict:
+                if not left:
+                    raise
+                await self._reread()
+            else:
+                return
+
+    async def _written(self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent]) -> None:
+        rest = rest_of(self.owned, live)
+        rest = replace(rest, intents={**intents, **rest.intents})
+        kept, wanted = shards.config_maps(replace(self._kept, rest=rest), namespace=self._namespace)
+        todo = shards.diff(self._stored, wanted)
+        for one in todo.create:
+            made = await self._api.create(CONFIG_MAPS, self._namespace, dict(one))
+            self._stored[name_of(one)] = made
+        for one in todo.update:
+            made = await self._api.replace(CONFIG_MAPS, self._namespace, name_of(one), dict(one))
+            self._stored[name_of(one)] = made
+        for name in todo.delete:
+            await self._api.delete(CONFIG_MAPS, self._namespace, name)
+            del self._stored[name]
+        self._kept = kept
+
+    async def _reread(self) -> None:
+        """Somebody else wrote: their overrides count, and ours of this pass on top of them; the rest is ours."""
+        mine = self._kept
+        await self._read(mine.rest.cluster_id)
+        theirs = self._kept
+        overrides = theirs.rest.with_changes(self._overrides).overrides
+        self.owned = replace(self.owned, overrides=overrides)
+        self._kept = replace(theirs, removals=mine.removals)
+
+
+class KubeRemovals:
+    """The removals of the guard's window, in the ledger of an inventory. Implements ``loop.RemovalStore``."""
+
+    def __init__(self, inventory: KubeInventory) -> None:
+        self._inventory = inventory
+
+    async def load(self) -> Mapping[float, int]:
+        """When -> how many."""
+        return await self._inventory.load_removals()
+
+    async def save(self, counts: Mapping[float, int]) -> None:
+        """Put these in place of the old ones."""
+        await self._inventory.save_removals(counts)

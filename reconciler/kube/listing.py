@@ -1,0 +1,67 @@
+"""Complete listings into the cache: what a watch may have missed, and the ground on which anything may be removed."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from reconciler.errors import KubernetesError
+from reconciler.kube.api import Api
+from reconciler.kube.cache import Cache
+from reconciler.kube.resources import Obj
+from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
+
+_LOG: Final = logging.getLogger("reconciler.kube")
+
+
+class Everything:
+    """Lists QuotaClusters and the ClientQuotas of every watched namespace.
+
+    Args:
+        api: The way to the API server.
+        cache: Where it goes.
+        namespaces: Which ones; empty = all.
+        from_file: QuotaClusters that come from a file instead; ``None`` = they are listed.
+        wake: Told which clusters have to be looked at, and why.
+        heard: Called after each complete listing.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        cache: Cache,
+        *,
+        namespaces: Sequence[str],
+        from_file: Sequence[Obj] | None,
+        wake: Callable[[Iterable[str], str], None],
+        heard: Callable[[], None],
+    ) -> None:
+        self._api, self._cache = api, cache
+        self._namespaces, self._from_file = namespaces, from_file
+        self._wake, self._heard = wake, heard
+
+    async def __call__(self) -> bool:
+        """List everything; whether nothing is missing. What could not be listed stays as it was last seen."""
+        complete = await self._clusters()
+        for namespace in self._namespaces or (None,):
+            try:
+                found = await self._api.list(CLIENT_QUOTAS, namespace)
+            except KubernetesError as error:
+                _LOG.warning("a listing failed, so nothing is removed: %s", error)
+                complete = False
+            else:
+                self._wake(self._cache.listed(found.items, namespace=namespace), "listing")
+        if complete:
+            self._heard()
+        return complete
+
+    async def _clusters(self) -> bool:
+        if self._from_file is not None:
+            self._wake(self._cache.clusters_listed(self._from_file), "file")
+            return True
+        try:
+            found = await self._api.list(QUOTA_CLUSTERS)
+        except KubernetesError as error:
+            _LOG.warning("QuotaClusters could not be listed: %s", error)
+            return False
+        self._wake(self._cache.clusters_listed(found.items), "listing")
+        return True

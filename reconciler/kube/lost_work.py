@@ -1,0 +1,106 @@
+"""Documents whose QuotaCluster does not exist: they say so, and nothing holds them when they are deleted.
+
+Deleting a QuotaCluster never blocks and removes no quota. What its documents own stays in their statuses; a document
+that goes leaves its records to the ConfigMaps of its cluster id, from where they are taken up when the QuotaCluster
+is made again.
+"""
+
+from collections.abc import Callable, Mapping
+
+from reconciler.kube import finalizers
+from reconciler.kube.cache import Cache
+from reconciler.kube.comparing import unchanged
+from reconciler.kube.inventory import KubeInventory
+from reconciler.kube.resources import Obj, has_finalizer, is_terminating, status_of
+from reconciler.kube.standing import stand
+from reconciler.kube.status import document_status
+from reconciler.kube.writes import Writes
+from reconciler.loop import Turn, Wake
+from reconciler.ports import Clock
+from reconciler.quota.owned import Orphaned, Owned
+
+
+class LostWork:
+    """The work of the loop for documents without a cluster.
+
+    Args:
+        cache: What was seen.
+        writes: The way to statuses and finalizers.
+        clock: Time.
+        inventory_of: Records of a name of a QuotaCluster that does not exist.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        *,
+        writes: Writes,
+        clock: Clock,
+        inventory_of: Callable[[str], KubeInventory],
+    ) -> None:
+        self._cache, self._writes, self._clock = cache, writes, clock
+        self._inventory_of = inventory_of
+
+    async def __call__(self, wake: Wake) -> Turn:
+        """Look at all of them.
+
+        Raises:
+            KquotaError: The records of a document that goes could not be kept; the loop tries again.
+        """
+        del wake
+        unsaved: set[str] = set()
+        for cluster, documents in self._cache.lost().items():
+            unsaved |= await self._statuses(documents)
+            for cluster_id, some in _by_cluster_id(documents).items():
+                unsaved |= await self._release(some, self._inventory_of(cluster), cluster_id)
+        left = f"{len(unsaved)} documents without a cluster could not be written" if unsaved else ""
+        return Turn(retry=bool(unsaved), note=left)
+
+    async def _statuses(self, documents: Mapping[str, Obj]) -> set[str]:
+        standings = [stand(obj, {}) for obj in documents.values() if not is_terminating(obj)]
+        now = self._clock.now()
+        # Without a pass a status takes over what the last one recorded.
+        made = [
+            (one.obj, document_status(one, previous=status_of(one.obj), now=now))
+            for one in standings
+        ]
+        return await self._writes.statuses(
+            (obj, after) for obj, after in made if not unchanged(status_of(obj), after)
+        )
+
+    async def _release(
+        self, documents: Mapping[str, Obj], inventory: KubeInventory, cluster_id: str
+    ) -> set[str]:
+        leaving = {
+            document: obj
+            for document, obj in documents.items()
+            if is_terminating(obj) and has_finalizer(obj)
+        }
+        if not leaving:
+            return set()
+        if cluster_id:
+            owned = await inventory.refresh(cluster_id)
+            await inventory.write(cluster_id, _orphaned(owned, leaving))
+            await inventory.flush(live=[one for one in documents if one not in leaving], unsaved=())
+        return await self._writes.patches(
+            (obj, finalizers.removing(obj)) for obj in leaving.values()
+        )
+
+
+def _by_cluster_id(documents: Mapping[str, Obj]) -> dict[str, dict[str, Obj]]:
+    """Documents by the id of the cluster that holds what they own; "" = they never had one."""
+    made: dict[str, dict[str, Obj]] = {}
+    for document, obj in documents.items():
+        cluster_id = status_of(obj).get("clusterId")
+        name = cluster_id if isinstance(cluster_id, str) else ""
+        made.setdefault(name, {})[document] = obj
+    return made
+
+
+def _orphaned(owned: Owned, leaving: Mapping[str, Obj]) -> list[Orphaned]:
+    return [
+        Orphaned(entity=subject, key=key)
+        for subject, record in owned.records.items()
+        for key, owner in record.pairs()
+        if owner.document in leaving
+    ]

@@ -1,0 +1,390 @@
+"""``kquota operator``: real things picked and put together, and the order in which they begin and end.
+
+    stand by -> lead: list everything -> watch, loops -> stop: watch and loops end -> the Lease is given back
+
+A standby serves probes and the webhook and touches nothing else. Whatever dies takes the process along; it is begun
+again by whoever began it, and a beginning writes nothing that is so already.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable
+from functools import partial
+from typing import Final
+
+from reconciler.client.clock import SystemClock
+from reconciler.errors import KquotaError, LeaseLost
+from reconciler.inventory.audit import StreamAuditLog
+from reconciler.kube import watching
+from reconciler.kube.api import Api
+from reconciler.kube.cache import Cache
+from reconciler.kube.cluster_file import read_clusters
+from reconciler.kube.cluster_state import SecretUse
+from reconciler.kube.cluster_work import ClusterWork, Surroundings
+from reconciler.kube.inventory import KubeInventory, KubeRemovals
+from reconciler.kube.leader import Election, Leader
+from reconciler.kube.listing import Everything
+from reconciler.kube.loops import LOST, Loops
+from reconciler.kube.lost_work import LostWork
+from reconciler.kube.resources import (
+    CLIENT_QUOTAS,
+    GROUP,
+    QUOTA_CLUSTERS,
+    VERSION,
+    Obj,
+    document_of,
+    name_of,
+    operator_class_of,
+)
+from reconciler.kube.session import SessionKeeper
+from reconciler.kube.settings import Settings
+from reconciler.kube.watchdog import Watchdog
+from reconciler.kube.writes import Writes
+from reconciler.loop import Pace, Passes, RemovalWindow, supervise
+from reconciler.loop.cluster_loop import Work
+from reconciler.manifest.cluster import DEFAULT_INTERVAL, from_spec, seconds
+from reconciler.metrics import HealthServer, Metrics, address
+from reconciler.ports import Clock
+from reconciler.quota.report import Pass
+
+_LOG: Final = logging.getLogger("reconciler.kube")
+
+LISTING_TRIES: Final = 3
+"""So often everything is listed before a namespace that cannot be is left for later."""
+
+DEAF_AFTER_INTERVALS: Final = 3
+"""Without any listing or event for so many intervals the watch counts as dead."""
+
+
+async def run(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Raises:
+        KquotaError: The process cannot go on: the Lease was lost, a part of it died, a setting is wrong.
+    """
+    clock = SystemClock()
+    metrics = Metrics(entity_labels=settings.metrics_entity_labels)
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    if settings.kubeconfig is not None:
+        os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf looks nowhere else.
+    api = await Api.connect(settings.kubeconfig, clock=clock, on_request=partial(_counted, metrics))
+    async with contextlib.AsyncExitStack() as stack:
+        _ = await stack.enter_async_context(api)
+        sessions = await stack.enter_async_context(
+            SessionKeeper(api, settings=settings, clock=clock, metrics=metrics)
+        )
+        operator = Operator(settings, api, sessions, clock=clock, metrics=metrics)
+        _ = await stack.enter_async_context(
+            HealthServer(
+                address(settings.metrics_address),
+                metrics=metrics,
+                healthy=operator.unhealthy,
+                ready=operator.unready,
+            )
+        )
+        if settings.webhook_address is not None:
+            from reconciler.kube.webhook import serving  # noqa: PLC0415 - optional, and heavy
+
+            _ = await stack.enter_async_context(serving(api, settings, sessions))
+        await operator.run(stop)
+
+
+class Operator:
+    """One operator process.
+
+    Args:
+        settings: As started.
+        api: The way to the API server.
+        sessions: Clients of Kafka clusters.
+        clock: Time.
+        metrics: Told of everything.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        api: Api,
+        sessions: SessionKeeper,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._settings, self._api, self._sessions = settings, api, sessions
+        self._clock, self._metrics = clock, metrics
+        self._cache = Cache()
+        self._writes = Writes(api, cache=self._cache, clock=clock, identity=settings.identity)
+        self._loops = Loops(
+            self._cache,
+            ours=self._is_ours,
+            work_of=self._work_of,
+            pace_of=self._pace_of,
+            clock=clock,
+            on_end=self._forget,
+        )
+        self._list = Everything(
+            api,
+            self._cache,
+            namespaces=settings.namespaces,
+            from_file=None
+            if settings.quota_clusters is None
+            else read_clusters(settings.quota_clusters),
+            wake=self._loops.wake,
+            heard=partial(self._heard, "listing"),
+        )
+        self._leader: Leader | None = None
+        self._heard_at: float | None = None
+        # Which QuotaCluster looks after which Kafka cluster: two would fight over it for ever.
+        self._looked_after: dict[str, str] = {}
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Stand by, lead, and end when ``stop`` is set.
+
+        Raises:
+            KquotaError: The process cannot go on.
+        """
+        if not self._settings.leader_elect:
+            await self._lead(stop)
+            return
+        election = Election(
+            namespace=self._settings.operator_namespace,
+            name=self._settings.lease_name,
+            identity=self._settings.identity,
+        )
+        leader = self._leader = Leader(
+            self._api, election, clock=self._clock, told=self._metrics.leader
+        )
+        self._metrics.leader(False)  # noqa: FBT003 - the one fact it tells
+        resign = asyncio.Event()
+        holding = asyncio.ensure_future(leader.run(resign))
+        try:
+            with Watchdog(lambda: leader.certain_until, clock=self._clock):
+                await _first(leader.elected.wait(), stop.wait(), asyncio.shield(holding))
+                if leader.elected.is_set() and not stop.is_set():
+                    await self._lead(stop, leader.lost)
+        finally:
+            resign.set()
+            await asyncio.wait({holding}, timeout=5)
+            _ = holding.cancel()
+        if holding.done() and not holding.cancelled():
+            holding.result()
+
+    async def _lead(self, stop: asyncio.Event, lost: asyncio.Event | None = None) -> None:
+        ended = asyncio.Event()
+        await self._list_until_it_works(stop)
+        parts = {
+            "loops": self._loops.run(ended),
+            "watch": watching.watch(
+                self._watched(), namespaces=self._settings.namespaces, stop=ended
+            ),
+            "secrets": watching.watch(
+                {("", "v1", "secrets"): self._secret},
+                namespaces=[self._settings.operator_namespace],
+                stop=ended,
+            ),
+            "stop": _stopped(stop, ended),
+        }
+        if lost is not None:
+            parts["lease"] = _lost(lost)
+        await supervise(parts, ended)
+
+    async def _list_until_it_works(self, stop: asyncio.Event) -> None:
+        pace, failures = Pace(), 0
+        while not stop.is_set() and not await self._list():
+            failures += 1
+            if failures >= LISTING_TRIES and self._cache.clusters:
+                return  # Some namespace cannot be listed; the others need not wait for it.
+            await self._clock.sleep(min(pace.first_retry * 2.0**failures, 10.0))
+
+    def _watched(self) -> dict[tuple[str, str, str], watching.Taken]:
+        made: dict[tuple[str, str, str], watching.Taken] = {
+            (GROUP, VERSION, CLIENT_QUOTAS): self._client_quota
+        }
+        if self._settings.quota_clusters is None:
+            made[GROUP, VERSION, QUOTA_CLUSTERS] = self._quota_cluster
+        return made
+
+    # ---- what Kopf tells ---------------------------------------------------------------------
+
+    def _client_quota(self, kind: str, obj: Obj) -> None:
+        self._heard("clientquotas")
+        woken = self._cache.gone(obj) if kind == "DELETED" else self._cache.seen(obj)
+        self._loops.wake(woken, document_of(obj))
+        for name in woken:
+            if (loop := self._loops.loops.get(name)) is not None:
+                self._metrics.queue(name, loop.mailbox.depth)
+
+    def _quota_cluster(self, kind: str, obj: Obj) -> None:
+        self._heard("quotaclusters")
+        name = name_of(obj)
+        deleted = kind == "DELETED"
+        woken = self._cache.cluster_gone(name) if deleted else self._cache.cluster_seen(obj)
+        self._loops.wake(woken, name)
+
+    def _secret(self, kind: str, obj: Obj) -> None:
+        if not kind:
+            return  # An initial listing: whoever needs it reads it.
+        name = name_of(obj)
+        self._loops.wake(
+            [
+                cluster
+                for cluster, one in self._cache.clusters.items()
+                if one["spec"].get("secretRef", {}).get("name") == name
+            ],
+            f"secret {name}",
+        )
+
+    def _heard(self, kind: str) -> None:
+        self._heard_at = self._clock.now()
+        self._metrics.watched(kind, self._heard_at)
+
+    # ---- loops -------------------------------------------------------------------------------
+
+    def _is_ours(self, name: str) -> bool:
+        obj = self._cache.clusters.get(name)
+        return obj is not None and operator_class_of(obj) == self._settings.operator_class
+
+    def _work_of(self, name: str) -> Work:
+        if name == LOST:
+            return LostWork(
+                self._cache,
+                writes=self._writes,
+                clock=self._clock,
+                inventory_of=self._inventory_of,
+            )
+        inventory = self._inventory_of(name)
+        window = RemovalWindow(KubeRemovals(inventory), seconds=self._window_of(name))
+        return ClusterWork(
+            name,
+            self._surroundings(),
+            inventory=inventory,
+            passes=Passes(name, clock=self._clock, window=window),
+        )
+
+    def _inventory_of(self, name: str) -> KubeInventory:
+        return KubeInventory(
+            self._api, self._cache, name=name, namespace=self._settings.operator_namespace
+        )
+
+    def _surroundings(self) -> Surroundings:
+        leader = self._leader
+        return Surroundings(
+            settings=self._settings,
+            cache=self._cache,
+            list_everything=self._list,
+            sessions=self._sessions,
+            writes=self._writes,
+            clock=self._clock,
+            audit=StreamAuditLog(sys.stdout),
+            fenced=lambda: leader is not None and leader.fenced,
+            looks_after=self._looks_after,
+            secret_of=self._secret_of,
+            passed=self._passed,
+        )
+
+    def _pace_of(self, name: str) -> Pace:
+        if name == LOST:
+            return Pace()
+        interval = self._interval_of(name)
+        self._metrics.interval(name, interval)
+        return Pace(interval=interval)
+
+    def _interval_of(self, name: str) -> float:
+        text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
+        found = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
+        return max(found, 1.0)
+
+    def _window_of(self, name: str) -> float:
+        obj = self._cache.clusters[name]
+        try:
+            return from_spec(name, obj["spec"]).guard_window
+        except (KquotaError, KeyError, ValueError, TypeError):
+            return 3600.0  # The pass itself says what is wrong with the spec.
+
+    def _looks_after(self, cluster_id: str, name: str) -> str:
+        """The QuotaCluster that looks after this Kafka cluster: the first that asked."""
+        first = self._looked_after.setdefault(cluster_id, name)
+        if first != name and first not in self._cache.clusters:
+            first = self._looked_after[cluster_id] = name
+        return first
+
+    def _secret_of(self, name: str) -> SecretUse | None:
+        state = self._sessions.state(name)
+        if not state.version:
+            return None
+        return SecretUse(
+            version=state.version,
+            rotated_at=state.rotated_at,
+            rejected_version=state.rejected_version,
+            why="" if state.problem is None else str(state.problem),
+        )
+
+    def _passed(self, report: Pass) -> None:
+        self._metrics.passed(report)
+
+    def _forget(self, name: str) -> None:
+        self._metrics.forget(name)
+        self._looked_after = {one: of for one, of in self._looked_after.items() if of != name}
+
+    # ---- probes ------------------------------------------------------------------------------
+
+    def unhealthy(self) -> list[str]:
+        """What only a new process can mend: a loop whose pass never ends."""
+        now = self._clock.now()
+        found = []
+        for name, loop in self._loops.loops.items():
+            begun, ended = loop.last_started, loop.last_ended
+            if begun is not None and (ended is None or ended < begun) and now - begun > 1800:
+                found.append(f"the pass over {name} has been running for {now - begun:.0f} s")
+        return found
+
+    def unready(self) -> list[str]:
+        """What keeps it from doing its work; a standby is ready to take over."""
+        if self._leader is not None and not self._leader.leading:
+            return []
+        if self._heard_at is None:
+            return ["nothing was listed yet"]
+        now, found = self._clock.now(), []
+        intervals = [self._interval_of(name) for name in self._loops.loops]
+        patience = DEAF_AFTER_INTERVALS * max(intervals, default=DEFAULT_INTERVAL) + 60
+        if now - self._heard_at > patience:
+            found.append(f"nothing was heard of the API server for {now - self._heard_at:.0f} s")
+        for name, loop in self._loops.loops.items():
+            if loop.last_ended is None:
+                found.append(f"{name} was not looked at yet")
+            elif now - loop.last_ended > DEAF_AFTER_INTERVALS * self._interval_of(name) + 120:
+                found.append(f"{name} was not looked at for {now - loop.last_ended:.0f} s")
+        return found
+
+
+def _counted(metrics: Metrics, verb: str, resource: str, code: str) -> None:
+    metrics.kubernetes(verb, resource, int(code) if code.isdigit() else 0)
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stop.set)
+
+
+async def _first(*work: Awaitable[object]) -> None:
+    """Until one of these is done; the others are cancelled."""
+    tasks = {asyncio.ensure_future(one) for one in work}
+    _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for one in tasks:
+        _ = one.cancel()
+
+
+async def _stopped(stop: asyncio.Event, ended: asyncio.Event) -> None:
+    _ = await stop.wait()
+    _LOG.info("asked to stop")
+    ended.set()
+
+
+async def _lost(lost: asyncio.Event) -> None:
+    _ = await lost.wait()
+    raise LeaseLost("the Lease was lost: another operator may lead by now")

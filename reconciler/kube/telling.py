@@ -1,0 +1,286 @@
+"""After a pass: statuses, records, finalizers and events, in the order in which a crash between two of them does least harm.
+
+Statuses first, because they hold the records; then shards and ledger, which forget what a status now holds; then
+finalizers, because an object that goes takes its status along; then the QuotaCluster.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.kube import finalizers
+from reconciler.kube.cluster_state import SecretUse, cluster_status
+from reconciler.kube.comparing import unchanged
+from reconciler.kube.events import Happening, cluster_transitions, released, transitions
+from reconciler.kube.inventory import KubeInventory
+from reconciler.kube.resources import (
+    Obj,
+    deletion_requested_at,
+    generation_of,
+    has_finalizer,
+    is_terminating,
+    requested_at,
+    status_of,
+    uid_of,
+)
+from reconciler.kube.standing import Standing
+from reconciler.kube.status import GRACE_SECONDS, document_status, pending_status
+from reconciler.kube.writes import Writes
+from reconciler.manifest.cluster import QuotaCluster
+from reconciler.ports import Clock
+from reconciler.quota.claims import Settled
+from reconciler.quota.desired import Declaration
+from reconciler.quota.owned import Owner
+from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.report import Pass
+
+MOST_EVENTS: Final = 100
+"""Events of one pass: beyond that they say what the QuotaCluster's counts say better."""
+
+
+GAVE_UP: Final = "they could not be removed within the deletion timeout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a pass over one cluster left to tell.
+
+    Attributes:
+        obj: The QuotaCluster.
+        cluster: What it says; ``None`` where it cannot be used.
+        rules: What was in force.
+        report: The pass.
+        settled: Who asks for what, after the pass.
+        standings: What each document may ask for.
+        documents: The documents as objects; more than ``standings`` where the QuotaCluster cannot be used.
+        behaves_as: Line of Kafka versions, "" where the cluster was not asked.
+        secret: The credentials in use; ``None`` where there are none.
+    """
+
+    obj: Obj
+    cluster: QuotaCluster | None
+    rules: Rules
+    report: Pass
+    settled: Settled
+    standings: Mapping[str, Standing]
+    documents: Mapping[str, Obj]
+    behaves_as: str = ""
+    secret: SecretUse | None = None
+
+
+class Telling:
+    """Tells of the passes over one cluster.
+
+    Args:
+        name: Of the QuotaCluster.
+        writes: The way to the API server.
+        inventory: The records.
+        clock: Time.
+        deletion_timeout: How many seconds a finalizer may hold a document that is being deleted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        writes: Writes,
+        inventory: KubeInventory,
+        clock: Clock,
+        deletion_timeout: float,
+    ) -> None:
+        self._name, self._writes, self._inventory, self._clock = name, writes, inventory, clock
+        self._deletion_timeout = deletion_timeout
+        # Documents whose status was worked out by a pass that had nothing to say of them, and from what.
+        self._quiet: dict[str, tuple[object, ...]] = {}
+        self._failing_since: float | None = None
+
+    async def pending(self, standings: Mapping[str, Standing]) -> None:
+        """Documents without any status say that they wait."""
+        now = self._clock.now()
+        _ = await self._writes.statuses(
+            (one.obj, pending_status(one, now=now))
+            for one in standings.values()
+            if not status_of(one.obj).get("conditions")
+        )
+
+    async def tell(self, found: Found, *, everything: bool) -> str:
+        """Write whatever changed.
+
+        Args:
+            found: What the pass left.
+            everything: Look at every document, whether or not the pass spoke of it.
+
+        Returns:
+            What could not be done yet and has to be tried again, in a sentence; "" = nothing.
+
+        Raises:
+            KquotaError: The records could not be written.
+        """
+        leaving = {
+            document: obj
+            for document, obj in found.documents.items()
+            if is_terminating(obj) and has_finalizer(obj)
+        }
+        held, gave_up = await self._held_back(leaving, found)
+        happened: list[tuple[Obj, Happening]] = []
+        unsaved = await self._statuses(found, held, happened, everything=everything)
+        released = {document: obj for document, obj in leaving.items() if document not in held}
+        await self._inventory.flush(
+            live=[one for one in found.documents if one not in released], unsaved=unsaved
+        )
+        stuck = await self._finalizers(found, released)
+        await self._cluster(found, gave_up)
+        if found.report.error is None:
+            await self._writes.events(happened[:MOST_EVENTS], otherwise=found.obj)
+        return _left(unsaved, stuck, held, found.report)
+
+    def _outage(self, report: Pass) -> float:
+        """For how many seconds passes have failed."""
+        if report.error is None:
+            self._failing_since = None
+            return 0.0
+        if self._failing_since is None:
+            self._failing_since = report.started_at
+        return self._clock.now() - self._failing_since
+
+    async def _held_back(
+        self, leaving: Mapping[str, Obj], found: Found
+    ) -> tuple[frozenset[str], Mapping[str, int]]:
+        """Documents that have to wait for a removal; and those that waited too long, whose quotas stay."""
+        now = self._clock.now()
+        held = finalizers.holds_back(leaving, self._inventory.owned, found.report)
+        late = [
+            document
+            for document in held
+            if now - (deletion_requested_at(leaving[document]) or now) >= self._deletion_timeout
+        ]
+        if late:
+            await self._inventory.write(
+                self._inventory.owned.cluster_id,
+                [one for document in late for one in finalizers.given_up(held[document])],
+            )
+        return frozenset(held).difference(late), {one: len(held[one]) for one in sorted(late)}
+
+    async def _statuses(
+        self,
+        found: Found,
+        held: frozenset[str],
+        happened: list[tuple[Obj, Happening]],
+        *,
+        everything: bool,
+    ) -> set[str]:
+        """Write the statuses that changed; the documents whose status could not be written."""
+        now = self._clock.now()
+        spoken_of = _spoken_of(found)
+        quiet: dict[str, tuple[object, ...]] = {}
+        written: list[tuple[Obj, Mapping[str, Any]]] = []
+        for document, one in found.standings.items():
+            if is_terminating(one.obj) and document not in held:
+                continue
+            token = (*_token(one, found), self._outage(found.report) >= GRACE_SECONDS)
+            if document not in spoken_of:
+                quiet[document] = token
+                if not everything and self._quiet.get(document) == token:
+                    continue
+            before = status_of(one.obj)
+            after = document_status(
+                one,
+                settled=found.settled,
+                report=found.report,
+                owned=self._inventory.owned,
+                previous=before,
+                now=now,
+                outage=self._outage(found.report),
+            )
+            if not unchanged(before, after):
+                written.append((one.obj, after))
+                happened.extend((one.obj, each) for each in transitions(before, after))
+        failed = await self._writes.statuses(written)
+        self._quiet = {name: token for name, token in quiet.items() if name not in failed}
+        return failed
+
+    async def _finalizers(self, found: Found, released: Mapping[str, Obj]) -> set[str]:
+        """Take our finalizer off what is released, and off what no longer needs it."""
+        unneeded = [
+            one.obj
+            for one in found.standings.values()
+            if one.claim is not None
+            and found.rules.in_force in {Policy.UPSERT, Policy.SYNC}
+            and not is_terminating(one.obj)
+            and has_finalizer(one.obj)
+            and not finalizers.deletion_has_effect(
+                one.claim.declaration.deletion_policy, found.rules.in_force
+            )
+        ]
+        return await self._writes.patches(
+            (obj, finalizers.removing(obj)) for obj in (*released.values(), *unneeded)
+        )
+
+    async def _cluster(self, found: Found, gave_up: Mapping[str, int]) -> None:
+        before = status_of(found.obj)
+        after = cluster_status(
+            found.obj,
+            report=found.report,
+            settled=found.settled,
+            owned=self._inventory.owned,
+            documents=len(found.documents),
+            previous=before,
+            now=self._clock.now(),
+            behaves_as=found.behaves_as,
+            secret=found.secret,
+        )
+        events = [
+            *cluster_transitions(before, after),
+            *(released(document, count, GAVE_UP) for document, count in gave_up.items()),
+        ]
+        if not unchanged(before, after) and found.obj.get("apiVersion"):
+            _ = await self._writes.cluster_status(found.obj, after)
+        await self._writes.events(((found.obj, one) for one in events), otherwise=None)
+
+
+def _token(one: Standing, found: Found) -> tuple[object, ...]:
+    """All that a status is made from besides what the pass says of the document."""
+    return (
+        uid_of(one.obj),
+        generation_of(one.obj),
+        requested_at(one.obj),
+        generation_of(found.obj),
+        type(found.report.error),
+        found.rules.in_force,
+    )
+
+
+def _spoken_of(found: Found) -> set[str]:
+    """Documents that the pass has something to say of."""
+    named = set(found.settled.losses)
+    report = found.report
+    if report.preview is not None:
+        plan = report.preview.plan
+        for change in plan.changes:
+            named.update(_documents_of(change.claim, change.owner))
+        for finding in plan.findings:
+            named.update(_documents_of(finding.claim, finding.owner))
+    for sighting in report.sightings:
+        named.add(sighting.document)
+    return named
+
+
+def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[str]:
+    if claim is not None:
+        yield claim.document
+    if owner is not None:
+        yield owner.document
+
+
+def _left(unsaved: set[str], stuck: set[str], held: frozenset[str], report: Pass) -> str:
+    parts = []
+    if unsaved:
+        parts.append(f"{len(unsaved)} statuses could not be written")
+    if stuck:
+        parts.append(f"{len(stuck)} finalizers could not be removed")
+    if held:
+        parts.append(f"{len(held)} deleted documents wait for their quotas to be removed")
+    outcome = report.outcome
+    if outcome is not None and not outcome.complete:
+        parts.append(outcome.failure or "not every change was applied and seen")
+    return "; ".join(parts)

@@ -1,0 +1,137 @@
+"""What the operator writes to the API server: statuses, finalizers, events. So many at a time, each failure by name.
+
+Statuses are applied server-side under our own field manager, so nobody's fields are touched and no conflict arises;
+finalizers are JSON patches that test what they change.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from reconciler.errors import Forbidden, KubernetesError, NotFound
+from reconciler.kube.api import Api
+from reconciler.kube.cache import Cache
+from reconciler.kube.events import Happening
+from reconciler.kube.resources import FIELD_MANAGER, GROUP, Obj, document_of
+from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS, Resource
+from reconciler.ports import Clock
+
+IN_FLIGHT: Final = 16
+"""Requests at a time: measured on two cores, more of them only wait in the API server."""
+
+_LOG: Final = logging.getLogger("reconciler.kube")
+
+
+class Writes:
+    """Writes to one API server.
+
+    Args:
+        api: The way to it.
+        cache: Told what the API server made of a write.
+        clock: Time, for events.
+        identity: Who we are, for events.
+    """
+
+    def __init__(self, api: Api, *, cache: Cache, clock: Clock, identity: str) -> None:
+        self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
+        self._slots = asyncio.Semaphore(IN_FLIGHT)
+
+    async def statuses(self, written: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
+        """Write statuses of ClientQuotas; the documents whose status could not be written."""
+        return await self._all(
+            (document_of(obj), partial(self._status, CLIENT_QUOTAS, obj, status))
+            for obj, status in written
+        )
+
+    async def cluster_status(self, obj: Obj, status: Mapping[str, Any]) -> bool:
+        """Write the status of a QuotaCluster; whether it was written."""
+        name = obj["metadata"]["name"]
+        return not await self._all([(name, lambda: self._status(QUOTA_CLUSTERS, obj, status))])
+
+    async def patches(self, written: Iterable[tuple[Obj, list[dict[str, Any]]]]) -> set[str]:
+        """Patch ClientQuotas (their finalizers); the documents that could not be patched."""
+        return await self._all(
+            (document_of(obj), partial(self._patch, obj, ops)) for obj, ops in written
+        )
+
+    async def events(
+        self, happened: Iterable[tuple[Obj, Happening]], *, otherwise: Obj | None
+    ) -> None:
+        """Post events; where the namespace of an object is going, on ``otherwise`` instead. Never raises."""
+        _ = await self._all(
+            (one.reason, partial(self._event, obj, one, otherwise)) for obj, one in happened
+        )
+
+    async def _all(self, work: Iterable[tuple[str, Callable[[], Awaitable[None]]]]) -> set[str]:
+        failed: set[str] = set()
+
+        async def one(name: str, write: Callable[[], Awaitable[None]]) -> None:
+            async with self._slots:
+                try:
+                    await write()
+                except NotFound:
+                    return  # It is gone, and a DELETED event says so.
+                except KubernetesError as error:
+                    failed.add(name)
+                    _LOG.warning("%s: %s", name, error)
+
+        async with asyncio.TaskGroup() as group:
+            for name, write in work:
+                _ = group.create_task(one(name, write))
+        return failed
+
+    async def _status(self, resource: Resource, obj: Obj, status: Mapping[str, Any]) -> None:
+        metadata = obj["metadata"]
+        answer = await self._api.apply_status(
+            resource,
+            metadata.get("namespace"),
+            metadata["name"],
+            {
+                "apiVersion": resource.api_version,
+                "kind": obj["kind"],
+                "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+                "status": status,
+            },
+            field_manager=FIELD_MANAGER,
+        )
+        self._take(resource, answer)
+
+    async def _patch(self, obj: Obj, operations: list[dict[str, Any]]) -> None:
+        metadata = obj["metadata"]
+        answer = await self._api.patch_json(
+            CLIENT_QUOTAS, metadata["namespace"], metadata["name"], operations
+        )
+        self._take(CLIENT_QUOTAS, answer)
+
+    def _take(self, resource: Resource, answer: Obj) -> None:
+        """What the API server made of it, unless it is an object that is gone by now."""
+        if resource is QUOTA_CLUSTERS:
+            if answer["metadata"]["name"] in self._cache.clusters:
+                _ = self._cache.cluster_seen(answer)
+        elif self._cache.knows(answer):
+            _ = self._cache.seen(answer)
+
+    async def _event(self, obj: Obj, one: Happening, otherwise: Obj | None) -> None:
+        try:
+            await self._post(obj, one)
+        except Forbidden:
+            # A namespace that is going takes no events any more.
+            if otherwise is None:
+                raise
+            await self._post(otherwise, replace(one, note=f"{document_of(obj)}: {one.note}"))
+
+    async def _post(self, obj: Obj, one: Happening) -> None:
+        _ = await self._api.create_event(
+            dict(obj),
+            kind=one.kind,
+            reason=one.reason,
+            action="Reconcile",
+            note=one.note,
+            at=datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="microseconds"),
+            controller=GROUP,
+            instance=self._identity,
+        )

@@ -1,0 +1,338 @@
+"""A Kubernetes with the chart installed, a Kafka broker beside it, and the operator as its own process under the chart's rights.
+
+No container runs: `helm install --wait` is carried out for real, then the process is started with the arguments and
+the ServiceAccount token that the Deployment would give it. `Place` stands for a session, `World` for one test.
+"""
+
+import contextlib
+import json
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from tests.servers import raw_quotas
+from tests.servers.kafka import KafkaCluster
+from tests.servers.kube.cluster import KubeCluster
+from tests.servers.ports import free_ports
+from tests.servers.processes import Child
+from tests.servers.tools import kafka_configs
+
+ROOT = Path(__file__).parents[3]
+RELEASE = "kquota"
+CHART = ROOT / "charts" / "kafka-quota-reconciler"
+KQUOTA = ROOT / ".venv" / "bin" / "kquota"
+SECONDS = 30.0
+"""How long anything is waited for before a test fails."""
+
+Obj = dict[str, Any]
+
+
+class Late(AssertionError):
+    """Something did not come about in time."""
+
+
+def eventually(claim: Callable[[], object], *, seconds: float = SECONDS, what: str = "") -> Any:
+    """The first true answer of `claim`, asked again and again.
+
+    Raises:
+        Late: there was none in time; says what the last answer or error was.
+    """
+    deadline = time.monotonic() + seconds
+    last: object = None
+    while time.monotonic() < deadline:
+        try:
+            last = claim()
+        except (KeyError, IndexError, OSError) as error:
+            last = error
+        else:
+            if last:
+                return last
+        time.sleep(0.05)
+    raise Late(f"{what or claim} did not come about in {seconds:g} s; last: {last!r}")
+
+
+class Operator:
+    """One operator process."""
+
+    def __init__(
+        self,
+        kube: KubeCluster,
+        folder: Path,
+        *,
+        namespace: str,
+        account: str,
+        rendered: list[str],
+        arguments: list[str],
+        identity: str,
+    ) -> None:
+        self.port = free_ports(1)[0]
+        self.log = folder / f"{identity}.log"
+        command = [
+            str(KQUOTA),
+            *(one for one in rendered if not one.startswith("--metrics-address")),
+            f"--metrics-address=127.0.0.1:{self.port}",
+            f"--kubeconfig={kube.kubeconfig_for(namespace, account)}",
+            *arguments,
+        ]
+        environment = {"POD_NAME": identity, "POD_NAMESPACE": namespace}
+        self.child = Child(command, log=self.log, environment=environment)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of a page of its health server; (0, why) where nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    def ready(self) -> bool:
+        """Whether /readyz says so; a process that ended fails the test with its log."""
+        assert self.child.running, self.log.read_text(encoding="utf-8")[-4000:]
+        return self.get("/readyz")[0] == 200
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that have these labels."""
+        wanted = [f'{key}="{value}"' for key, value in labels.items()]
+        return sum(
+            float(line.rsplit(" ", 1)[1])
+            for line in self.get("/metrics")[1].splitlines()
+            if line.startswith((name + "{", name + " ")) and all(one in line for one in wanted)
+        )
+
+    def stop(self) -> int:
+        """SIGTERM; its exit code."""
+        self.child.signal(signal.SIGTERM)
+        assert self.child.ended_within(SECONDS), "the operator did not end"
+        return int(self.child.process.returncode)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.child.kill()
+
+
+class Place:
+    """Kubernetes, Kafka and the installed chart, for a session."""
+
+    def __init__(self, kube: KubeCluster, kafka: KafkaCluster, *values: str) -> None:
+        self.kube, self.kafka = kube, kafka
+        self.namespace = kube.fresh_namespace(
+            labels={"pod-security.kubernetes.io/enforce": "restricted"}
+        )
+        with kube.pods_become_ready():
+            kube.helm(
+                "install", RELEASE, str(CHART), "--namespace", self.namespace, "--wait",
+                "--timeout", "60s", *values,
+            )  # fmt: skip
+        deployment = json.loads(
+            kube.kubectl("get", "deploy", "-n", self.namespace, "-o", "json").stdout
+        )["items"][0]
+        pod = deployment["spec"]["template"]["spec"]
+        self.account = pod["serviceAccountName"]
+        self.arguments = [
+            one.replace("$(POD_NAMESPACE)", self.namespace) for one in pod["containers"][0]["args"]
+        ]
+
+    def clear(self) -> None:
+        """Take away everything that a test left."""
+        self.kube.heal()
+        for kind in ("clientquotas", "quotaclusters"):
+            for one in self.items(kind):
+                metadata = one["metadata"]
+                where = ["-n", metadata["namespace"]] if "namespace" in metadata else []
+                if metadata.get("finalizers"):
+                    patch = json.dumps({"metadata": {"finalizers": None}})
+                    self.kube.kubectl(
+                        "patch", kind, metadata["name"], *where, "--type=merge", "-p", patch
+                    )
+                self.kube.kubectl(
+                    "delete", kind, metadata["name"], *where, "--ignore-not-found", "--wait=false"
+                )
+        self.kube.kubectl(
+            "delete", "configmaps,leases", "-n", self.namespace, "-l", "!helm.sh/chart", "--all=false",
+            "--field-selector", "metadata.name!=kube-root-ca.crt", check=False,
+        )  # fmt: skip
+        for kind in ("configmaps", "leases"):
+            for one in self.items(kind, self.namespace):
+                name = one["metadata"]["name"]
+                if name != "kube-root-ca.crt":
+                    self.kube.kubectl("delete", kind, name, "-n", self.namespace)
+        raw_quotas.clear(self.kafka.port())
+
+    def items(self, kind: str, namespace: str = "") -> list[Obj]:
+        """All objects of a kind."""
+        where = ["-n", namespace] if namespace else ["-A"]
+        said = self.kube.kubectl("get", kind, *where, "-o", "json").stdout
+        return list(json.loads(said)["items"])
+
+
+class World:
+    """What one test works with: an operator, a QuotaCluster called `prod`, a namespace `team`."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self.place, self.kube, self.kafka = place, place.kube, place.kafka
+        self.folder = folder
+        self.team = self.kube.fresh_namespace()
+        self.operators: list[Operator] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self.operators:
+            if one.child.running:
+                one.kill()
+        self.place.clear()
+        self.kube.api.call("DELETE", f"/api/v1/namespaces/{self.team}")
+
+    # ---- doing -------------------------------------------------------------------------------
+
+    def start(self, *arguments: str, ready: bool = True) -> Operator:
+        """A new operator process with the chart's rights."""
+        made = Operator(
+            self.kube,
+            self.folder,
+            namespace=self.place.namespace,
+            account=self.place.account,
+            rendered=self.place.arguments,
+            arguments=list(arguments),
+            identity=f"operator-{len(self.operators)}",
+        )
+        self.operators.append(made)
+        if ready:
+            eventually(made.ready, what="the operator to be ready")
+        return made
+
+    def cluster(self, name: str = "prod", **spec: object) -> None:
+        """Create or change a QuotaCluster; short intervals unless told otherwise."""
+        whole = {"bootstrapServers": self.kafka.bootstrap(), "interval": "2s", **spec}
+        self.kube.apply(
+            {
+                "apiVersion": "kafka-quotas.io/v1alpha1",
+                "kind": "QuotaCluster",
+                "metadata": {"name": name},
+                "spec": {key: value for key, value in whole.items() if value is not None},
+            }
+        )
+
+    def quota(
+        self, name: str, *, user: str | None = None, namespace: str = "", cluster: str = "prod",
+        limits: Mapping[str, object] | None = None, entity: Obj | None = None, **spec: object,
+    ) -> None:  # fmt: skip
+        """Create or change a ClientQuota; by default for the user of its own name."""
+        self.kube.apply(
+            self.document(name, user=user, cluster=cluster, limits=limits, entity=entity, **spec),
+            namespace=namespace or self.team,
+        )
+
+    @staticmethod
+    def document(
+        name: str, *, user: str | None = None, cluster: str = "prod",
+        limits: Mapping[str, object] | None = None, entity: Obj | None = None, **spec: object,
+    ) -> Obj:  # fmt: skip
+        """A ClientQuota as it would be applied."""
+        return {
+            "apiVersion": "kafka-quotas.io/v1alpha1",
+            "kind": "ClientQuota",
+            "metadata": {"name": name},
+            "spec": {
+                "clusterRef": {"name": cluster},
+                "entity": entity or {"user": {"name": user or name}},
+                "limits": dict(limits or {"producerByteRate": 1048576}),
+                **spec,
+            },
+        }
+
+    def delete(self, name: str, *, namespace: str = "") -> None:
+        """Ask for a ClientQuota's deletion; does not wait."""
+        where = namespace or self.team
+        self.kube.kubectl("delete", "clientquota", name, "-n", where, "--wait=false")
+
+    def behind_our_back(self, user: str, **values: float | None) -> None:
+        """Kafka's own tool changes a user's quotas."""
+        adds = ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
+        drops = ",".join(key for key, value in values.items() if value is None)
+        said = kafka_configs(
+            self.kafka.version, "--bootstrap-server", self.kafka.bootstrap(), "--alter",
+            "--entity-type", "users", "--entity-name", user,
+            *(["--add-config", adds] if adds else []),
+            *(["--delete-config", drops] if drops else []),
+        )  # fmt: skip
+        assert said.returncode == 0, said.stdout + said.stderr
+
+    # ---- seeing ------------------------------------------------------------------------------
+
+    def live(self) -> dict[str, dict[str, float]]:
+        """Live quotas of named users, as the broker tells."""
+        return {
+            str(dict(owner)["user"]): values
+            for owner, values in raw_quotas.describe(self.kafka.port()).items()
+            if [kind for kind, _ in owner] == ["user"]
+        }
+
+    def get(self, name: str, *, kind: str = "clientquota", namespace: str = "") -> Obj:
+        """An object as it is now; empty if there is none."""
+        where = [] if kind == "quotacluster" else ["-n", namespace or self.team]
+        said = self.kube.kubectl("get", kind, name, *where, "-o", "json", "--ignore-not-found")
+        return json.loads(said.stdout or "{}")
+
+    def reason(self, name: str, *, kind: str = "clientquota", namespace: str = "") -> str:
+        """The reason of the Ready condition, "" while there is none."""
+        return self.condition(name, "Ready", kind=kind, namespace=namespace).get("reason", "")
+
+    def condition(
+        self, name: str, which: str, *, kind: str = "clientquota", namespace: str = ""
+    ) -> Obj:
+        """One condition, empty while there is none."""
+        obj = self.get(name, kind=kind, namespace=namespace)
+        found = obj.get("status", {}).get("conditions", [])
+        return next((one for one in found if one["type"] == which), {})
+
+    def becomes(self, name: str, reason: str, *, kind: str = "clientquota", namespace: str = "",
+                seconds: float = SECONDS) -> Obj:  # fmt: skip
+        """Wait for a reason at the present generation; the object then."""
+
+        def claim() -> Obj | None:
+            obj = self.get(name, kind=kind, namespace=namespace)
+            status = obj.get("status", {})
+            ready = [one for one in status.get("conditions", []) if one["type"] == "Ready"]
+            fits = ready and ready[0]["reason"] == reason
+            current = status.get("observedGeneration") == obj["metadata"]["generation"]
+            return obj if fits and current else None
+
+        def told() -> Obj | None:
+            return claim()
+
+        try:
+            return eventually(told, seconds=seconds, what=f"{kind} {name} to become {reason}")
+        except Late as late:
+            status = json.dumps(
+                self.get(name, kind=kind, namespace=namespace).get("status"), indent=1
+            )
+            logs = "\n".join(one.log.read_text(encoding="utf-8")[-2500:] for one in self.operators)
+            raise Late(f"{late}\nstatus: {status}\nlogs: {logs}") from None
+
+    def events(self, namespace: str = "") -> list[Obj]:
+        """Events of a namespace, `default` for those of QuotaClusters."""
+        return self.place.items("events.events.k8s.io", namespace or self.team)
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[dict[str, int]]:
+        """Writes to the API server inside, by verb and resource, Leases apart; filled at the end."""
+        found: dict[str, int] = {}
+        before = self.kube.metrics()
+        yield found
+        for request, count in (self.kube.metrics() - before).items():
+            if request.writes and request.resource not in {
+                "leases",
+                "tokenreviews",
+                "serviceaccounts",
+            }:
+                found[f"{request.verb} {request.resource}/{request.subresource}".rstrip("/")] = (
+                    count
+                )
