@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli.where import Target, name_in
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
+from reconciler.manifest.conflict import conflict_problems
 from reconciler.manifest.files import Texts, read_paths, select, unmatched_problem
 from reconciler.manifest.load import Loaded, load_files
 from reconciler.manifest.project import FILE_NAME, Project, parse
@@ -136,22 +137,6 @@ def _cluster_name(target: Target, loaded: Loaded) -> str:
             hint="say with --cluster whose documents are meant",
         )
     return names[0]
-
-
-def conflict_problems(desired: Desired) -> list[Problem]:
-    """Each conflict as problems at both places."""
-    problems: list[Problem] = []
-    for conflict in desired.conflicts:
-        for claim in conflict.claims:
-            others = ", ".join(
-                f"{other.document} at {other.place(conflict.key)}"
-                for other in conflict.claims
-                if other is not claim
-            )
-            place = claim.place(conflict.key)
-            words = f"{claim.document} and {others} both declare {conflict.key} of one entity"
-            problems.append(Problem(claim.path, int(place.rpartition(":")[2]), 1, words))
-    return problems
 
 
 # -- a revision -----------------------------------------------------------------------------------

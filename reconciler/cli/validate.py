@@ -77,7 +77,7 @@ def _targets(where: Where, paths: Sequence[str]) -> "Sequence[Target]":
 
 
 def _findings(target: "Target", loaded: "Loaded") -> "Iterable[Finding]":
-    from reconciler.cli.documents import conflict_problems
+    from reconciler.manifest.conflict import conflict_problems
     from reconciler.quota.advice import warnings
     from reconciler.quota.desired import merge
     from reconciler.render.sarif import Finding, findings_of

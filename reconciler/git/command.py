@@ -21,7 +21,7 @@ from reconciler.errors import GitError
 DEADLINE_SECONDS: Final = 60.0
 """Longest time for one command; reading a tree of 100,000 files takes about one second."""
 
-_SWITCHES: Final = (
+SWITCHES: Final = (
     "--no-pager",
     "--no-optional-locks",
     "--no-replace-objects",
@@ -74,6 +74,11 @@ _KNOWN: Final = (
         "this repository is bare and has no work tree",
         "run it in a clone with files",
     ),
+    (
+        "safe.bareRepository",
+        "git is told to use no bare repository",
+        "leave safe.bareRepository at 'all' for this user: git config --global --unset safe.bareRepository",
+    ),
 )
 
 
@@ -107,7 +112,7 @@ def run(
     Raises:
         GitError: git is missing, took too long, or failed; with git's own last words.
     """
-    command = ["git", *_SWITCHES, *arguments]
+    command = ["git", *SWITCHES, *arguments]
     try:
         done = subprocess.run(  # noqa: S603 - no shell, and a revision never starts with a dash
             command,

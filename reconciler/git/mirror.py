@@ -1,0 +1,108 @@
+"""A bare copy of one branch, kept up to date by fetching; commits that somebody relies on stay in it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import GitError
+from reconciler.git.command import run
+from reconciler.git.network import DEADLINE_SECONDS, fetch
+from reconciler.git.repository import Repository, Tree
+from reconciler.git.source import Source
+
+HEAD: Final = "refs/kquota/head"
+KEPT: Final = "refs/kquota/kept"
+"""Keeps a commit from being tidied away after the branch was rewritten without it."""
+
+_BRANCH: Final = re.compile(
+    r"(?!-)(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|[/.]$))[^\s~^:?*\[\\\x00-\x1f\x7f]+"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """A bare repository that follows one branch.
+
+    Attributes:
+        folder: Where it is; made by the first fetch.
+        source: Whom it follows.
+        branch: Which branch; "" = the one that is checked out or the default there.
+        deadline: Seconds for one fetch.
+
+    Raises:
+        GitError: The branch cannot be one.
+    """
+
+    folder: Path
+    source: Source
+    branch: str = ""
+    deadline: float = DEADLINE_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.branch and not _BRANCH.fullmatch(self.branch):
+            raise GitError(f"{self.branch!r} cannot be the name of a branch")
+
+    @property
+    def shown(self) -> str:
+        """Whom it follows, for people."""
+        return f"{self.source.address} ({self.branch or 'default branch'})"
+
+    async def fetch(self) -> str:
+        """The newest commit of the branch, brought here with its history.
+
+        Raises:
+            GitError: The source cannot be reached or has no such branch, or it took too long.
+        """
+        self.prepare()
+        wanted = f"refs/heads/{self.branch}" if self.branch else "HEAD"
+        _ = await fetch(
+            self.folder,
+            ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options",
+             self.source.address, f"+{wanted}:{HEAD}"),
+            settings=self.source.variables,
+            deadline=self.deadline,
+        )  # fmt: skip
+        return self.commits.commit(HEAD)
+
+    def prepare(self) -> None:
+        """Make the repository, if it is not there yet.
+
+        Raises:
+            GitError: The folder cannot be made.
+        """
+        if (self.folder / "HEAD").exists():
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise GitError(f"{self.folder} cannot be made: {error.strerror}") from error
+        _ = run(self.folder, ("init", "--quiet", "--bare", "--template="))
+
+    def tree(self, commit: str) -> Tree:
+        """The files of a commit.
+
+        Raises:
+            GitError: It is not here.
+        """
+        return self.commits.tree(commit)
+
+    def keep(self, commit: str) -> None:
+        """Keep a commit, and no longer the one that was kept before."""
+        _ = run(self.folder, ("update-ref", KEPT, commit))
+
+    def has(self, commit: str) -> bool:
+        """Whether a commit is here."""
+        return (
+            (self.folder / "HEAD").exists()
+            and run(self.folder, ("cat-file", "-e", f"{commit}^{{commit}}"), answers=(0, 1, 128))[0] == 0
+        )  # fmt: skip
+
+    def follows(self, newer: str, older: str) -> bool:
+        """Whether a commit was made on top of another one."""
+        return self.has(older) and self.commits.is_ancestor(older, newer)
+
+    @property
+    def commits(self) -> Repository:
+        """The repository, for questions about commits and files; it has no work tree."""
+        return Repository(top=self.folder)

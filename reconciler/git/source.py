@@ -1,0 +1,90 @@
+"""Where commits come from: a folder or a URL, without its credentials wherever it is shown or handed to a program."""
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from reconciler.errors import GitError
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SCP: Final = re.compile(
+    r"(?:[^/:@\s]+@)?[^/:@\s]{2,}:(?!:)"
+)  # git@host:path; one letter would be a drive
+_TRANSPORTS: Final = ("https", "http", "ssh", "git", "file")
+_SECRET_OF_URL: Final = re.compile(r"(?<=//)[^/@\s]*@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A repository that is fetched from.
+
+    Attributes:
+        address: What git is given; never holds a password.
+        header: ``Authorization`` for an https address that was given with a user and a password or token; hidden.
+    """
+
+    address: str
+    header: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, text: str, *, start: Path) -> Self:
+        """The source in a text, as ``git clone`` would read it.
+
+        Args:
+            text: A folder, ``https://…``, ``ssh://…``, ``git@host:path`` or ``file://…``.
+            start: Folder that a relative path starts from.
+
+        Raises:
+            GitError: It is none of these; the text is not repeated where it may hold a password.
+        """
+        if not text or text.startswith("-") or not text.isprintable():
+            raise GitError("that cannot be the address of a repository")
+        if _URL.match(text):
+            return cls._of_url(text)
+        if _SCP.match(text) and not (start / text).exists():
+            if "::" in text:
+                raise GitError("programs as transports (NAME::ADDRESS) are not run")
+            return cls(address=text)
+        folder = (start / text).absolute()
+        if not folder.is_dir():
+            raise GitError(
+                f"there is no folder {folder}", hint="name a clone, a bare repository or a URL"
+            )
+        return cls(address=str(folder))
+
+    @classmethod
+    def _of_url(cls, text: str) -> Self:
+        parts = urlsplit(text)
+        if parts.scheme not in _TRANSPORTS:
+            raise GitError(
+                f"repositories are not fetched by {parts.scheme}://",
+                hint=f"known are {', '.join(_TRANSPORTS)} and user@host:path",
+            )
+        if parts.password is None and not (parts.username and parts.scheme in {"http", "https"}):
+            return cls(address=text)
+        if parts.scheme != "https":
+            raise GitError(
+                f"a password in a {parts.scheme}:// address would be readable on the way or in the list of processes",
+                hint="use https, or an ssh key",
+            )
+        named = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        header = "Authorization: Basic " + base64.b64encode(named.encode()).decode("ascii")
+        bare = parts.netloc.rpartition("@")[2]
+        return cls(address=urlunsplit(parts._replace(netloc=bare)), header=header)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Settings for git that hold the credentials: in the environment, which other users cannot read."""
+        if not self.header:
+            return {}
+        parts = urlsplit(self.address)
+        return {f"http.{parts.scheme}://{parts.netloc}/.extraHeader": self.header}
+
+
+def without_secrets(text: str) -> str:
+    """Words of git with nothing between ``//`` and ``@``."""
+    return _SECRET_OF_URL.sub("", text)

@@ -1,0 +1,155 @@
+"""The loops of all clusters of the revision in force; begun anew when its settings change, woken when its documents do."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from reconciler.errors import KquotaError
+from reconciler.loop.cluster_loop import ClusterLoop
+from reconciler.loop.mailbox import Mailbox
+from reconciler.loop.pace import Random
+from reconciler.loop.passes import Passes
+from reconciler.loop.removals import RemovalWindow
+from reconciler.loop.revision import Revision
+from reconciler.loop.supervise import supervise
+from reconciler.loop.telemetry import Telemetry
+from reconciler.loop.watch_state import WatchState
+from reconciler.loop.watched_cluster import Opener, WatchedCluster
+from reconciler.ports import Clock
+
+
+class Fleet:
+    """All clusters.
+
+    What passes remember of drift outlives a change of the settings; connections do not.
+
+    Args:
+        opener: Makes sessions.
+        state: Keeps the removals.
+        telemetry: Told of everything.
+        clock: Time.
+        random: For jitter.
+        who: Who runs this, for the audit log.
+
+    Attributes:
+        clusters: What is looked after now, by name.
+        loops: Their loops.
+    """
+
+    def __init__(
+        self,
+        *,
+        opener: Opener,
+        state: WatchState,
+        telemetry: Telemetry,
+        clock: Clock,
+        random: Random,
+        who: str,
+    ) -> None:
+        self.clusters: dict[str, WatchedCluster] = {}
+        self.loops: dict[str, ClusterLoop] = {}
+        self._opener, self._state, self._telemetry = opener, state, telemetry
+        self._clock, self._random, self._who = clock, random, who
+        self._in_force: Revision | None = None
+        self._renewed = asyncio.Event()
+        self._passes: dict[str, Passes] = {}
+
+    def take(self, revision: Revision) -> None:
+        """From now on this revision is in force."""
+        same = revision.has_settings_of(self._in_force)
+        self._in_force = revision
+        if not same:
+            self._renewed.set()
+        self.wake(revision.commit)
+
+    def wake(self, key: str) -> None:
+        """Ask every cluster for a pass."""
+        for name, loop in self.loops.items():
+            loop.mailbox.put(key)
+            self._telemetry.queue(name, loop.mailbox.depth)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look after the clusters until ``stop`` is set.
+
+        Raises:
+            TaskDied: A loop ended by itself.
+        """
+        while not stop.is_set():
+            await _first(stop.wait(), self._renewed.wait())
+            if stop.is_set():
+                return
+            self._renewed.clear()
+            self._assemble(self._revision())
+            await self._epoch(stop)
+
+    def _revision(self) -> Revision:
+        if self._in_force is None:
+            raise KquotaError("no revision is in force")  # Nobody asks before one is.
+        return self._in_force
+
+    def _assemble(self, revision: Revision) -> None:
+        for gone in self.clusters.keys() - set(revision.project.names):
+            self._telemetry.forget(gone)
+            _ = self._passes.pop(gone, None)
+        self.clusters = {
+            one.name: WatchedCluster(
+                one.name,
+                revision=self._revision,
+                passes=self._passes_of(one.name, one.cluster.guard_window),
+                opener=self._opener,
+                telemetry=self._telemetry,
+                clock=self._clock,
+                who=self._who,
+            )
+            for one in revision.project.clusters
+        }
+        self.loops = {
+            name: ClusterLoop(
+                name,
+                mailbox=Mailbox(clock=self._clock),
+                work=one.work,
+                pace=one.pace,
+                clock=self._clock,
+                random=self._random,
+            )
+            for name, one in self.clusters.items()
+        }
+        for name, one in self.clusters.items():
+            self._telemetry.interval(name, one.pace().interval)
+
+    def _passes_of(self, name: str, seconds: float) -> Passes:
+        window = RemovalWindow(self._state.removals(name), seconds=max(seconds, 1.0))
+        made = self._passes.setdefault(name, Passes(name, clock=self._clock, window=window))
+        made.window = window
+        return made
+
+    async def _epoch(self, stop: asyncio.Event) -> None:
+        """Run the loops until all is to stop or settings have changed; then they end, and sessions are closed."""
+        over = asyncio.Event()
+        loops: Mapping[str, Coroutine[Any, Any, None]] = {
+            f"cluster {name}": loop.run(over) for name, loop in self.loops.items()
+        }
+        task = asyncio.ensure_future(supervise(loops, over))
+        try:
+            await _first(stop.wait(), self._renewed.wait(), _ended(task))
+        finally:
+            over.set()
+            await _ended(task)
+            for one in self.clusters.values():
+                await one.close()
+        task.result()
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    _ = await asyncio.wait({task})
+
+
+async def _first(*waits: Coroutine[Any, Any, object]) -> None:
+    """Wait for the first of several, and leave none of the others behind."""
+    tasks = [asyncio.ensure_future(one) for one in waits]
+    try:
+        _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in tasks:
+            _ = one.cancel()
+        _ = await asyncio.gather(*tasks, return_exceptions=True)

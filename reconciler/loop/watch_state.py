@@ -1,0 +1,134 @@
+"""What ``kquota watch`` must not forget: the revision in force, the refused one, and removals of the last while."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.errors import InventoryError
+from reconciler.inventory.durable import replace as replace_file
+
+KIND: Final = "kquota-watch"
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The content of the file.
+
+    Attributes:
+        commit: The revision in force, "" if there never was one.
+        refused: The newest revision that was refused and not replaced since, or "".
+        removals: Cluster -> when -> how many.
+    """
+
+    commit: str = ""
+    refused: str = ""
+    removals: Mapping[str, Mapping[float, int]] = field(
+        default_factory=dict[str, Mapping[float, int]]
+    )
+
+
+class WatchState:
+    """The file, read once and replaced whole. Only one process may use it; the lock is the caller's.
+
+    Args:
+        path: The file; made by the first change.
+
+    Raises:
+        InventoryError: It exists and cannot be read; never an empty state instead.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._now = _read(path)
+
+    @property
+    def now(self) -> Remembered:
+        """What is remembered."""
+        return self._now
+
+    def remember(self, **changed: Any) -> None:  # noqa: ANN401 - fields of Remembered, checked by it
+        """Change some fields, on disk before this returns; what changes nothing writes nothing.
+
+        Raises:
+            InventoryError: The file cannot be written; then nothing is remembered.
+        """
+        after = replace(self._now, **changed)
+        if after != self._now:
+            replace_file(self._path, _encoded(after))
+            self._now = after
+
+    def removals(self, cluster: str) -> "ClusterRemovals":
+        """The part that counts one cluster's removals."""
+        return ClusterRemovals(state=self, cluster=cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRemovals:
+    """Removals of one cluster. Implements ``RemovalStore``."""
+
+    state: WatchState
+    cluster: str
+
+    async def load(self) -> Mapping[float, int]:
+        """When -> how many."""
+        return self.state.now.removals.get(self.cluster, {})
+
+    async def save(self, counts: Mapping[float, int]) -> None:
+        """Put these in place of the old ones, durably."""
+        self.state.remember(removals={**self.state.now.removals, self.cluster: dict(counts)})
+
+
+def _encoded(one: Remembered) -> bytes:
+    document = {
+        "kind": KIND,
+        "format": FORMAT,
+        "commit": one.commit,
+        "refused": one.refused,
+        "removals": {name: sorted(counts.items()) for name, counts in one.removals.items()},
+    }
+    return (json.dumps(document, sort_keys=True, indent=1) + "\n").encode("ascii")
+
+
+def _read(path: Path) -> Remembered:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return Remembered()
+    except OSError as error:
+        raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        return _decoded(json.loads(content))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InventoryError(
+            f"{path} is damaged or not of this version",
+            hint="without it the branch is read anew and earlier removals no longer count: remove it if that is meant",
+        ) from error
+
+
+def _decoded(document: Any) -> Remembered:  # noqa: ANN401 - JSON, checked here
+    if document["kind"] != KIND or document["format"] != FORMAT:
+        raise ValueError("another file")
+    return Remembered(
+        commit=_text(document["commit"]),
+        refused=_text(document["refused"]),
+        removals={
+            name: dict(_count(*item) for item in counts)
+            for name, counts in document["removals"].items()
+        },
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text")
+    return value
+
+
+def _count(at: object, number: object) -> tuple[float, int]:
+    if type(at) is not float or not math.isfinite(at) or type(number) is not int or number < 0:
+        raise ValueError("a time and a count")
+    return at, number

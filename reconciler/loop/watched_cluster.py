@@ -1,0 +1,145 @@
+"""One cluster of a watched repository: its connection, its passes, and what is told of them."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler import __version__
+from reconciler.errors import ClientError, ConfigError, KquotaError
+from reconciler.loop.cluster_loop import Turn, Wake
+from reconciler.loop.pace import Pace
+from reconciler.loop.passes import Passes
+from reconciler.loop.revision import Revision
+from reconciler.loop.standing import Standing
+from reconciler.loop.telemetry import Telemetry
+from reconciler.loop.turns import turn_of
+from reconciler.manifest.cluster import QuotaCluster
+from reconciler.ports import Clock
+from reconciler.quota.policy import Policy
+from reconciler.quota.precedence import Principal
+from reconciler.quota.report import Origin, Pass
+from reconciler.reconcile import Orders, Ports
+
+LEAST_INTERVAL: Final = 1.0
+"""Seconds; a shorter ``spec.interval`` would do nothing but ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An open connection to one cluster, with its records.
+
+    Attributes:
+        ports: The outside world.
+        rest: Called after each pass, so that others may write the records until the next one.
+        own_principal: Who we are to the cluster, as far as the login says.
+    """
+
+    ports: Ports
+    rest: Callable[[], None]
+    own_principal: Principal | None = None
+
+
+Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[Session]]
+"""``opener(revision, cluster)``: a session, open inside the context. May raise ``KquotaError`` on entering."""
+
+
+class WatchedCluster:
+    """The work of the loop over one cluster.
+
+    Args:
+        name: Of the cluster.
+        revision: The revision in force, asked anew for each pass.
+        passes: Its passes, with their memory.
+        opener: Makes sessions.
+        telemetry: Told of each pass.
+        clock: Time.
+        who: Who runs this, for the audit log.
+
+    Attributes:
+        last: The newest pass; ``None`` = none yet.
+        last_look: When the cluster was last compared whole, in seconds since the epoch; ``None`` = never.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        revision: Callable[[], Revision],
+        passes: Passes,
+        opener: Opener,
+        telemetry: Telemetry,
+        clock: Clock,
+        who: str,
+    ) -> None:
+        self.name = name
+        self.last: Pass | None = None
+        self.last_look: float | None = None
+        self._revision, self._passes, self._opener = revision, passes, opener
+        self._telemetry, self._clock, self._who = telemetry, clock, who
+        self._standing = Standing(name)
+        self._open = AsyncExitStack()
+        self._session: Session | None = None
+
+    @property
+    def settings(self) -> QuotaCluster:
+        """The cluster's trusted configuration, as it is in force."""
+        return self._revision().project.cluster(self.name).cluster
+
+    def pace(self) -> Pace:
+        """Its rhythm."""
+        return Pace(interval=max(self.settings.interval, LEAST_INTERVAL))
+
+    async def work(self, wake: Wake) -> Turn:
+        """One pass."""
+        self._telemetry.batch(self.name, len(wake.keys))
+        self._telemetry.queue(self.name, 0)
+        made = await self._passed(self._revision())
+        self.last = made
+        if made.error is None:
+            self.last_look = made.ended_at
+        self._telemetry.passed(made)
+        self._standing.tell(made)
+        if _needs_new_session(made.error):
+            await self.close()
+        return turn_of(made)
+
+    async def close(self) -> None:
+        """End the session; the next pass opens another one, with what files and environment say then."""
+        self._session = None
+        await self._open.aclose()
+
+    async def _passed(self, revision: Revision) -> Pass:
+        at = self._clock.now()
+        try:
+            if self._session is None:
+                self._session = await self._open.enter_async_context(
+                    self._opener(revision, self.name)
+                )
+        except KquotaError as error:
+            return Pass(cluster=self.name, error=error, started_at=at, ended_at=self._clock.now())
+        session = self._session
+        try:
+            return await self._passes.run(
+                session.ports, self._orders(revision, session), revision.desired[self.name]
+            )
+        finally:
+            session.rest()
+
+    def _orders(self, revision: Revision, session: Session) -> Orders:
+        settings = revision.project.cluster(self.name).cluster
+        return Orders(
+            rules=settings.rules(policy=Policy.OBSERVE if settings.suspend else None),
+            guards=settings.guards,
+            expected_cluster_id=settings.expected_cluster_id,
+            assess=False,
+            own_principal=session.own_principal,
+            origin=Origin(who=self._who, commit=revision.commit, tool_version=__version__),
+        )
+
+
+def _needs_new_session(error: KquotaError | None) -> bool:
+    """A refused login is final for a client; files with other credentials are read by the next one."""
+    return isinstance(error, ConfigError) or (
+        isinstance(error, ClientError) and not error.retriable
+    )
