@@ -13,6 +13,7 @@ of the QuotaCluster.
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -42,8 +43,11 @@ CONVENIENT: Final[Mapping[str, str]] = {
 _UNUSED: Final = frozenset({"ca.p12", "ca.password", "user.p12", "user.password", "ca.key"})
 """What Strimzi writes beside: the same in a format that is not needed here."""
 
-_QUOTABLE: Final = 4
+_SHORTEST: Final = 4
 """Texts shorter than this are no secrets worth blanking out half a sentence for."""
+
+_QUOTED: Final = re.compile(r"""(['"]).*\1""", re.DOTALL)
+"""From the first quote to the last: a quoted value may hold quotes, and its escapes hide it from a comparison."""
 
 _MEANT_BY: Final = {
     prop: tuple(key for key, meant in CONVENIENT.items() if meant == prop)
@@ -165,15 +169,15 @@ def _refuse_paths(credentials: Credentials) -> None:
 
 def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials) -> ConfigError:
     """Whose fault it is: a key that nobody gave, one of the Secret, or one of the QuotaCluster."""
+    concerned, hint = _canonical(error.key), error.hint
+    if not credentials.version:
+        return error
     # Settings that are no secrets are quoted when they are wrong; somebody may have mixed up two keys.
-    long = [one for one in credentials.texts.values() if len(one.reveal()) >= _QUOTABLE]
-    message, hint = scrubbed(error.message, *long), error.hint
-    concerned = _canonical(error.key)
-    if not credentials.version or not concerned:
-        return ConfigError(message, key=error.key, where=error.where, hint=hint)
+    long = [one for one in credentials.texts.values() if len(one.reveal()) >= _SHORTEST]
+    message = scrubbed(_QUOTED.sub("<hidden>", error.message), *long)
     if concerned in {_canonical(one) for one in credentials.texts}:
         reason = INVALID
-    elif concerned in {_canonical(one) for one in cluster.properties}:
+    elif not concerned or concerned in {_canonical(one) for one in cluster.properties}:
         return ConfigError(message, key=error.key, where=error.where, hint=hint)
     else:
         reason = KEY_MISSING

@@ -213,7 +213,7 @@ class SessionKeeper:
             return session
         try:
             config = self._config(cluster, credentials)
-            if config == session.config:
+            if replace(config, warnings=()) == replace(session.config, warnings=()):
                 # Labels, or a key that we do not use.
                 session.state = replace(
                     session.state,

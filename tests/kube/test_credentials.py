@@ -1,0 +1,189 @@
+"""Secrets to client configurations: every way people write them, and errors that name the key and never the value."""
+
+import base64
+import string
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from reconciler.client import ClientConfig, Protocol
+from reconciler.client.config_keys import KEYS, Kind
+from reconciler.client.sasl import Plain, Scram
+from reconciler.errors import ConfigError, CredentialsError, KquotaError
+from reconciler.kube.credentials import NONE, client_config, credentials_of
+from reconciler.manifest.cluster import from_spec
+from tests.servers.certs import Authority
+
+PLANTED = "pl4nted-password"
+
+
+def secret(values: dict[str, str | bytes], **metadata: Any) -> dict[str, Any]:
+    encoded = {
+        key: base64.b64encode(value.encode() if isinstance(value, str) else value).decode()
+        for key, value in values.items()
+    }
+    return {
+        "metadata": {"name": "login", "namespace": "kafka", "resourceVersion": "7", **metadata},
+        "data": encoded,
+    }
+
+
+def configured(
+    properties: dict[str, str], values: dict[str, str | bytes], **options: bool
+) -> ClientConfig:
+    spec = {"bootstrapServers": "broker:9092", "properties": properties}
+    cluster = from_spec("prod", {**spec, "secretRef": {"name": "login"}})
+    allowed = options.get("allow_references", False)
+    return client_config(cluster, credentials_of(secret(values)), allow_references=allowed)
+
+
+SCRAM = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+PLAIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+JAAS = (
+    "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    f' username="alice" password="{PLANTED}";'
+)
+
+
+def password_of(config: ClientConfig) -> tuple[str, str]:
+    assert isinstance(config.sasl, Plain | Scram)
+    return config.sasl.username, config.sasl.password.reveal()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"sasl.username": "alice", "sasl.password": PLANTED},
+        {"username": "alice", "password": PLANTED},
+        {"username": "alice\n", "password": f"{PLANTED}\n"},
+        {"username": "alice\r\n", "password": f"{PLANTED}\r\n"},
+        {"sasl.jaas.config": JAAS},
+        {"sasl.jaas.config": JAAS, "password": "of Strimzi's, the same as in jaas"},
+        {"client.properties": f"sasl.username=alice\nsasl.password={PLANTED}\n"},
+        {"client.properties": "sasl.username=bob\n", "username": "no", "sasl.username": "alice"}
+        | {"password": PLANTED},
+        {"sasl.username": "alice", "username": "somebody", "password": PLANTED},
+    ],
+)
+def test_each_usual_way_to_write_a_login_is_understood(values: dict[str, str | bytes]) -> None:
+    assert password_of(configured(SCRAM, values)) == ("alice", PLANTED)
+
+
+def test_the_secret_beats_the_properties_of_the_cluster_by_any_name() -> None:
+    given = {"username": "alice", "sasl.mechanisms": "PLAIN", "password": PLANTED}
+    config = configured({**SCRAM, "sasl.username": "bob"}, given)
+    assert isinstance(config.sasl, Plain)
+    assert password_of(config) == ("alice", PLANTED)
+
+
+def test_only_one_line_feed_at_the_end_is_dropped_because_passwords_may_have_blanks() -> None:
+    values: dict[str, str | bytes] = {"username": "alice", "password": f"  {PLANTED} \n\n"}
+    assert password_of(configured(PLAIN, values))[1] == f"  {PLANTED} \n"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority.make(tmp_path_factory.mktemp("ca"), name="credentials test CA")
+
+
+@pytest.mark.parametrize(("chain", "key"), [("tls.crt", "tls.key"), ("user.crt", "user.key")])
+def test_certificates_of_cert_manager_and_of_strimzi_fit(
+    authority: Authority, chain: str, key: str
+) -> None:
+    identity = authority.client("alice")
+    values: dict[str, str | bytes] = {
+        "ca.crt": authority.certificate_file.read_bytes(),
+        chain: identity.certificate.read_bytes(),
+        key: identity.key.read_bytes(),
+        "user.p12": b"\x00\xff binary",
+        "user.password": "of the store",
+        "ca.p12": b"\x00\xff",
+    }
+    config = configured({"security.protocol": "SSL"}, values)
+    assert config.protocol is Protocol.SSL
+    assert config.tls is not None
+    assert config.tls.trusted
+    assert config.tls.identity is not None
+
+
+@pytest.mark.parametrize(
+    ("properties", "values", "reason", "keys"),
+    [
+        (SCRAM, {"username": "a"}, "SecretKeyMissing", {"password", "sasl.password"}),
+        (SCRAM, {"password": PLANTED}, "SecretKeyMissing", {"username", "sasl.username"}),
+        (SCRAM, {}, "SecretKeyMissing", {"username"}),
+        ({"security.protocol": "SSL"}, {"ca.crt": PLANTED}, "SecretInvalid", {"ca.crt"}),
+        ({"security.protocol": "SSL"}, {"tls.crt": "x"}, "SecretKeyMissing", {"tls.key"}),
+        ({"security.protocol": "SSL"}, {"tls.key": "x"}, "SecretKeyMissing", {"tls.crt"}),
+        (SCRAM, {"sasl.jaas.config": f"x {PLANTED}"}, "SecretInvalid", {"sasl.jaas.config"}),
+        ({}, {"request.timeout.ms": PLANTED}, "SecretInvalid", {"request.timeout.ms"}),
+        ({}, {"ssl.key.location": "/etc/passwd"}, "SecretInvalid", {"ssl.key.location"}),
+        (PLAIN, {"username": "${env:HOME}", "password": "x"}, "SecretInvalid", {"username"}),
+        ({}, {"sasl.password": b"\xff\xfe"}, "SecretInvalid", {"sasl.password"}),
+        ({}, {"client.properties": "a=\\uqqqq"}, "SecretInvalid", {"client.properties"}),
+    ],
+)
+def test_what_is_wrong_with_a_secret_is_told_by_key(
+    properties: dict[str, str], values: dict[str, str | bytes], reason: str, keys: set[str]
+) -> None:
+    with pytest.raises(CredentialsError) as caught:
+        configured(properties, values)
+    assert caught.value.reason == reason
+    assert keys <= set(caught.value.keys)
+    assert "kafka/login" in str(caught.value)
+    assert PLANTED not in str(caught.value) + caught.value.hint
+
+
+def test_a_fault_of_the_cluster_is_not_blamed_on_the_secret() -> None:
+    with pytest.raises(ConfigError) as caught:
+        configured({"security.protocol": "BOGUS"}, {"password": PLANTED})
+    assert not isinstance(caught.value, CredentialsError)
+
+
+def test_references_are_followed_only_where_the_operator_allows_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KQUOTA_TEST_PASSWORD", PLANTED)
+    values: dict[str, str | bytes] = {
+        "username": "alice",
+        "password": "${env:KQUOTA_TEST_PASSWORD}",
+    }
+    with pytest.raises(CredentialsError):
+        configured(PLAIN, values)
+    config = configured(PLAIN, values, allow_references=True)
+    assert password_of(config) == ("alice", PLANTED)
+
+
+def test_without_a_secret_the_properties_stand_alone() -> None:
+    cluster = from_spec("prod", {"bootstrapServers": "broker:9092"})
+    config = client_config(cluster, NONE, allow_references=False)
+    assert str(config.bootstrap[0]) == "broker:9092"
+
+
+def test_a_secret_is_in_no_text_of_ours() -> None:
+    found = credentials_of(secret({"password": PLANTED, "sasl.jaas.config": JAAS}))
+    assert PLANTED not in repr(found)
+    assert PLANTED not in repr(configured(SCRAM, {"sasl.jaas.config": JAAS}))
+
+
+SECRET_KEYS = sorted(name for name, rule in KEYS.items() if rule.kind is not Kind.IGNORED)
+
+
+@hypothesis.given(
+    st.dictionaries(
+        st.sampled_from([*SECRET_KEYS, "ca.crt", "tls.crt", "tls.key", "username", "password"]),
+        st.text(string.printable, min_size=8, max_size=30).map(lambda text: f"{PLANTED}{text}"),
+        max_size=4,
+    ),
+    st.sampled_from(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]),
+)
+def test_no_value_of_a_secret_ever_comes_back_in_an_error(
+    values: dict[str, str | bytes], protocol: str
+) -> None:
+    try:
+        configured({"security.protocol": protocol}, values)
+    except KquotaError as error:
+        text = f"{error} {error.hint} {error!r}"
+        assert PLANTED not in text
