@@ -25,7 +25,9 @@ class Request(NamedTuple):
 def request_counts(metrics: str) -> Counter[Request]:
     """The requests answered with any status since the API server started, from its `/metrics`.
 
-    Dry runs and refusals count too. Take the difference of two.
+    Dry runs and refusals count too, and so does everybody: the controllers, and the end of another
+    test's namespace. Take the difference of two, and only the kinds that you mean. A request counts
+    shortly after its answer: poll for a number that you expect.
     """
     found: Counter[Request] = Counter()
     for sample in SAMPLE.finditer(metrics):
