@@ -1,13 +1,17 @@
 """``kquota drift``: live values that differ from those we applied last, whatever documents say today."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
+from reconciler.cli.notifying import Telling, notify_options
 from reconciler.cli.options import Where, format_option, where_options
+from reconciler.cli.serving import Serving, serving_options
+from reconciler.cli.values import Duration
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.cli.where import Target
@@ -19,10 +23,17 @@ HELP: Final = """What somebody changed behind our back: live values against thos
 No manifests are read. The records learn when drift was first seen, nothing else is written; with
 --read-only not even that. `kquota apply --correct-drift` writes the declared values again.
 
+--notify tells receivers what is new since they were told last, and when the drift is over. --watch looks
+again and again until it is stopped; with --correct-drift it also writes confirmed drift back.
+
 \b
 Example:
   kquota drift --cluster prod
-  kquota drift --all --detailed-exitcode --format json"""
+  kquota drift --all --detailed-exitcode --format json
+  kquota drift --all --notify slack=env:SLACK_WEBHOOK_URL
+  kquota drift --all --watch --interval 1m --metrics-address :9180 --notify webhook=file:/run/secrets/hook"""
+
+ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others"
 
 
 @click.command(help=HELP)
@@ -31,6 +42,18 @@ Example:
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
 @where_options(revisions=True)
 @format_option("text", "json")
+@click.option(
+    "--watch", is_flag=True, help="Look again and again until stopped; print what changes."
+)
+@click.option("--interval", type=Duration(), metavar="DURATION",
+              help="Between two looks  [default: the cluster's interval, 2m].")  # fmt: skip
+@click.option("--confirm-after", type=click.IntRange(1), metavar="N",
+              help="Looks in a row that make drift worth telling  [default: 2].")  # fmt: skip
+@click.option(
+    "--correct-drift", is_flag=True, help="Write confirmed drift back, within the guards."
+)
+@serving_options
+@notify_options
 @click.pass_obj
 def drift(
     console: Console,
@@ -40,26 +63,100 @@ def drift(
     verbose: bool,
     where: Where,
     output: str,
+    watch: bool,
+    interval: float | None,
+    confirm_after: int | None,
+    correct_drift: bool,
+    serving: Serving,
+    telling: Telling,
 ) -> Exit:
-    """Look at each cluster, then print."""
-    from reconciler.cli.every import for_each
+    """Look at each cluster, then print; or go on looking."""
     from reconciler.cli.where import targets
 
+    if watch:
+        if detailed_exitcode:
+            raise UsageError("--watch ends when it is stopped, so --detailed-exitcode says nothing")
+        from reconciler.cli.drifting import watch as go_on
+        from reconciler.cli.lookout import Watching
+        from reconciler.quota.vigil import CONFIRM_AFTER
+
+        watching = Watching(
+            interval=interval,
+            confirm_after=confirm_after or CONFIRM_AFTER,
+            correct=correct_drift,
+            read_only=read_only,
+        )
+        return go_on(console, targets(where), watching, telling, serving=serving, output=output)
+    given = {
+        "--interval": interval,
+        "--confirm-after": confirm_after,
+        "--correct-drift": correct_drift or None,
+        "--metrics-address": serving.address,
+    }
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(ONLY_WATCH.format(option))
+    return _once(
+        console, targets(where), telling, output=output, verbose=verbose,
+        detailed=detailed_exitcode, read_only=read_only,
+    )  # fmt: skip
+
+
+def _once(
+    console: Console,
+    chosen: "Sequence[Target]",
+    telling: Telling,
+    *,
+    output: str,
+    verbose: bool,
+    detailed: bool,
+    read_only: bool,
+) -> Exit:
+    from reconciler.cli.every import for_each
+
     made: list[tuple[Target, Prepared]] = []
+    told = _told_by(console, telling, chosen[0])
 
     def work(target: "Target") -> Exit:
         prepared = _looked(console, target, read_only=read_only)
         made.append((target, prepared))
-        drifted = detailed_exitcode and _found(prepared)
-        return Exit.CHANGES if drifted else Exit.DONE
+        if not told(target, prepared):
+            return Exit.ERROR
+        return Exit.CHANGES if detailed and _found(prepared) else Exit.DONE
 
-    code = for_each(console, targets(where), work)
+    code = for_each(console, chosen, work)
     if output == "json":
         _json(console, made)
     else:
         for target, prepared in made:
             _text(console, target, prepared, verbose=verbose)
     return code
+
+
+def _told_by(
+    console: Console, telling: Telling, first: "Target"
+) -> "Callable[[Target, Prepared], bool]":
+    """What tells the receivers of a look, and answers whether all of them took it."""
+    if not telling.receivers:
+        return lambda *_: True
+    from reconciler.cli.notifying import Voice
+    from reconciler.cli.running import run
+    from reconciler.client.clock import SystemClock
+    from reconciler.quota.vigil import Vigil
+
+    voice = Voice(console, telling, first.root, SystemClock())
+
+    def told(target: "Target", prepared: "Prepared") -> bool:
+        from reconciler.notify import drift_of
+
+        at = prepared.seen.at
+        seen = Vigil(confirm_after=1).after(
+            prepared.plan, now=at, first_seen=prepared.seen.owned.drift_since
+        )
+        found = drift_of(target.shown, prepared.plan.cluster_id, seen.sightings)
+        return run(voice.tell(found, at))
+
+    return told
 
 
 def _looked(console: Console, target: "Target", *, read_only: bool) -> "Prepared":

@@ -7,8 +7,7 @@ delivery = await notifier.look(drift_of("prod", cluster_id, one_pass.sightings),
 from reconciler.notify.endpoint import Endpoint, endpoint
 from reconciler.notify.memory import Told, read_told, told_text
 from reconciler.notify.message import Drift, Drifted, Event, Message, document, drift_of
-from reconciler.notify.notifier import Delivery, Notifier, Post, Receiver, Shape
-from reconciler.notify.sending import Patience
+from reconciler.notify.notifier import Delivery, Notifier, Receiver
 
 __all__ = [
     "Delivery",
@@ -18,10 +17,7 @@ __all__ = [
     "Event",
     "Message",
     "Notifier",
-    "Patience",
-    "Post",
     "Receiver",
-    "Shape",
     "Told",
     "document",
     "drift_of",

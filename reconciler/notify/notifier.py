@@ -1,36 +1,16 @@
-"""Telling every receiver what is new: who is due, in which form, all at once; a failure of one is no failure of another."""
+"""Telling every receiver what is new: who is due, all at once; a failure of one is no failure of another. No I/O here."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, Protocol
 
 from reconciler.errors import NotifyError
-from reconciler.notify import cloudevents, sending, slack, webhook
-from reconciler.notify.endpoint import Endpoint, Request
 from reconciler.notify.memory import Told
 from reconciler.notify.message import Drift, Message
-from reconciler.notify.sending import Patience, Random
-from reconciler.ports import Clock
 
 REMIND_AFTER: Final = 24 * 3600.0
 """Seconds after which the same drift is told again."""
-
-
-class Shape(StrEnum):
-    """In which form a receiver takes messages."""
-
-    WEBHOOK = "webhook"
-    SLACK = "slack"
-    CLOUDEVENTS = "cloudevents"
-
-
-SHAPES: Final[Mapping[Shape, Callable[..., Request]]] = {
-    Shape.WEBHOOK: webhook.request,
-    Shape.SLACK: slack.request,
-    Shape.CLOUDEVENTS: cloudevents.request,
-}
 
 
 class Receiver(Protocol):
@@ -48,51 +28,6 @@ class Receiver(Protocol):
             NotifyError: It was not taken; it will be offered again at the next look.
         """
         ...
-
-
-class Post:
-    """A receiver behind an address.
-
-    Args:
-        shape: The form of its messages.
-        to: Where it is.
-        clock: Time.
-        random: Chance, for pauses.
-        patience: How long a message may take.
-    """
-
-    def __init__(
-        self,
-        shape: Shape,
-        to: Endpoint,
-        *,
-        clock: Clock,
-        random: Random,
-        patience: Patience | None = None,
-    ) -> None:
-        self._shape = shape
-        self._to = to
-        self._clock = clock
-        self._random = random
-        self._patience = Patience() if patience is None else patience
-
-    @property
-    def name(self) -> str:
-        """The name of its endpoint."""
-        return self._to.name
-
-    async def take(self, message: Message) -> None:
-        """Post it; raises as :func:`sending.deliver` does."""
-        request = SHAPES[self._shape](message, self._to, at=self._clock.now())
-        async with sending.session() as session:
-            await sending.deliver(
-                session,
-                self._to,
-                request,
-                clock=self._clock,
-                random=self._random,
-                patience=self._patience,
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -184,9 +184,9 @@ def session() -> aiohttp.ClientSession:
 def _proxy(to: Endpoint) -> str | None:
     """The proxy that the environment names for an address; aiohttp's ``trust_env`` would also send logins of a netrc."""
     split = urlsplit(to.url.reveal())
-    if urllib.request.proxy_bypass_environment(split.hostname or ""):
+    if urllib.request.proxy_bypass(split.hostname or ""):
         return None
-    return urllib.request.getproxies_environment().get(split.scheme)
+    return urllib.request.getproxies().get(split.scheme)
 
 
 __all__ = ["Patience", "deliver", "session"]

@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from reconciler.errors import KquotaError
 from reconciler.quota.change import Finding
 from reconciler.quota.desired import Declaration, Desired, merge
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.report import Pass, Verdict
 from reconciler.quota.state import limits_of
 from reconciler.reconcile import records
 from reconciler.reconcile.observe import Observation, observe, rules_for
 from reconciler.reconcile.orders import Orders, Ports
-from reconciler.reconcile.story import Prepared
+from reconciler.reconcile.story import Prepared, preview
 
 
 async def drift(ports: Ports, orders: Orders) -> tuple[Finding, ...]:
@@ -29,6 +31,40 @@ async def drift(ports: Ports, orders: Orders) -> tuple[Finding, ...]:
         desired=as_applied(seen), owned=seen.owned, live=seen.live, rules=rules, now=seen.at
     )
     return tuple(one for one in plan.found(Cause.DRIFT) if not one.ignored)
+
+
+async def look(ports: Ports, orders: Orders, *, cluster: str, notes: bool) -> Pass:
+    """One look for drift as a pass that writes nothing to the cluster; whatever happens is in the answer.
+
+    Args:
+        ports: The outside world.
+        orders: What this look is told; its policy counts as ``Observe``.
+        cluster: What the cluster is called.
+        notes: Whether the records may learn when drift was first seen.
+
+    Returns:
+        The pass. ``sightings`` is left to the caller, who remembers earlier looks.
+    """
+    started = ports.clock.now()
+    prepared: Prepared | None = None
+    failure: KquotaError | None = None
+    told = replace(orders, rules=replace(orders.rules, policy=Policy.OBSERVE), assess=False)
+    try:
+        seen = await observe(ports, told)
+        prepared = preview(seen, as_applied(seen), told, verdict=Verdict(source="none"))
+        if notes:
+            await note_drift(ports, prepared)
+    except KquotaError as error:
+        failure = error
+    return Pass(
+        cluster=cluster,
+        preview=None if prepared is None else prepared.preview,
+        live=None if prepared is None else prepared.seen.live,
+        drift_since={} if prepared is None else prepared.seen.owned.drift_since,
+        error=failure,
+        started_at=started,
+        ended_at=ports.clock.now(),
+    )
 
 
 async def note_drift(ports: Ports, prepared: Prepared) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 
 from reconciler.errors import NotifyError
-from reconciler.notify import Event, Notifier, Post, Shape, endpoint
+from reconciler.notify import Event, Notifier, endpoint
+from reconciler.notify.post import Post, Shape
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Answer, Receiver, drift, is_signed
 

@@ -6,7 +6,8 @@ import pickle
 import pytest
 
 from reconciler.errors import ConfigError, NotifyError
-from reconciler.notify import Patience, endpoint, sending, webhook
+from reconciler.notify import endpoint, sending, webhook
+from reconciler.notify.sending import Patience
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, KEY, NOW, PATH, Answer, Receiver, is_signed, message
 

@@ -1,0 +1,187 @@
+"""``--notify`` and what belongs to it: receivers from environment and files, and the memory of what they were told."""
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.options import FILE, packed
+from reconciler.cli.values import Duration
+from reconciler.errors import ConfigError, KquotaError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.notify import Drift, Notifier
+    from reconciler.notify.post import Post
+    from reconciler.ports import Clock
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SHAPES: Final = ("webhook", "slack", "cloudevents")
+MOST_BYTES: Final = 16 * 1024
+"""Largest file with an address or a key."""
+
+_DAY: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """Who is told of drift, as it was typed.
+
+    Attributes:
+        receivers: ``SHAPE=env:NAME`` or ``SHAPE=file:PATH``.
+        key: Where the key is that messages are signed with.
+        remind_after: Seconds after which the same drift is told again.
+        state: Where it is written down what was told; ``None`` = beside the project's records.
+    """
+
+    receivers: tuple[str, ...]
+    key: str | None
+    remind_after: float
+    state: Path | None
+
+    def __post_init__(self) -> None:
+        if not self.receivers and (self.key is not None or self.state is not None):
+            raise UsageError("--notify-key and --notify-state are about --notify")
+
+
+def notify_options(function: F) -> F:
+    """The options of :class:`Telling`, handed over as ``telling``."""
+    fields = ("receivers", "key", "remind_after", "state")
+    decorate: Callable[[F], F] = packed("telling", Telling, fields, (
+        click.option("--notify", "receivers", multiple=True, metavar="SHAPE=env:NAME|file:PATH",
+                     help=f"Tell whoever has the address that is in this variable or file: {', '.join(SHAPES)}."),
+        click.option("--notify-key", "key", metavar="env:NAME|file:PATH",
+                     help="Sign messages (HMAC-SHA256) with the key that is in this variable or file."),
+        click.option("--remind-after", type=Duration(), default=_DAY, show_default="1d", metavar="DURATION",
+                     help="Tell the same drift again after this long."),
+        click.option("--notify-state", "state", type=FILE, metavar="FILE",
+                     help="What was told already  [default: .kquota/notified.json beside the project file]."),
+    ))  # fmt: skip
+    return decorate(function)
+
+
+class Voice:
+    """The receivers of one process and their memory, which outlives it.
+
+    Args:
+        console: Where it is said that a message was not taken.
+        telling: What was typed.
+        root: Folder of the project.
+        clock: Time.
+
+    Raises:
+        ConfigError: An address, a key or the memory cannot be read. No secret is shown.
+    """
+
+    def __init__(self, console: Console, telling: Telling, root: Path, clock: "Clock") -> None:
+        from reconciler.cli.extras import needs
+
+        self._console = console
+        self._file = telling.state or root / ".kquota" / "notified.json"
+        self._notifier: Notifier | None = None
+        if telling.receivers:
+            needs("http", "--notify")
+            self._notifier = self._made(telling, clock)
+
+    async def tell(self, drift: "Drift", now: float) -> bool:
+        """Tell whoever is due; whether everybody took it. What was taken is written down at once."""
+        if self._notifier is None:
+            return True
+        delivery = await self._notifier.look(drift, now=now)
+        for failure in delivery.failures:
+            self._console.warning(failure.message)
+            self._console.hint(failure.hint)
+        written = True
+        if delivery.taken:
+            try:
+                self._write()
+            except KquotaError as error:
+                written = False
+                self._console.warning(f"what was told is not written down: {error.message}")
+        return written and not delivery.failures
+
+    def _made(self, telling: Telling, clock: "Clock") -> "Notifier":
+        from reconciler.notify import Notifier, Told, read_told
+
+        told = Told()
+        if self._file.exists():
+            from reconciler.cli.files import read_text
+
+            told = read_told(read_text(self._file), where=str(self._file))
+        key = None if telling.key is None else secret("--notify-key", telling.key)
+        posts = [_post(self._console, one, key, clock) for one in dict.fromkeys(telling.receivers)]
+        return Notifier(posts, remind_after=telling.remind_after, told=told)
+
+    def _write(self) -> None:
+        from reconciler.cli.files import write_text
+        from reconciler.notify import told_text
+
+        if self._notifier is None:
+            return
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ConfigError(f"{self._file.parent} cannot be made: {error.strerror}") from error
+        write_text(self._file, told_text(self._notifier.told))
+
+
+def _post(console: Console, spec: str, key: str | None, clock: "Clock") -> "Post":
+    from reconciler.notify import endpoint
+    from reconciler.notify.post import Post, Shape
+
+    shape, equals, source = spec.partition("=")
+    if not equals or shape not in SHAPES:
+        # Whatever stands here may be an address with its secret: it is not repeated.
+        raise UsageError(
+            "--notify is not of the form SHAPE=env:NAME or SHAPE=file:PATH",
+            hint=f"shapes are {', '.join(SHAPES)}; for example --notify slack=env:SLACK_WEBHOOK_URL",
+        )
+    url = secret(f"--notify {shape}", source)
+    to = endpoint(spec, url, key=None if shape == "slack" else key)
+    if to.is_open:
+        console.warning(f"{spec}: {to.shown} is told over an open line")
+    if key is None and shape == "webhook":
+        console.warning(
+            f"{spec}: messages are not signed, so anybody can send such; see --notify-key"
+        )
+    return Post(Shape(shape), to, clock=clock, random=random.SystemRandom().random)
+
+
+def secret(option: str, source: str) -> str:
+    """The text behind ``env:NAME`` or ``file:PATH``. A literal is refused: every process can read command lines.
+
+    Raises:
+        UsageError: It is neither. The message does not show it.
+        ConfigError: There is nothing.
+    """
+    kind, _, place = source.partition(":")
+    if kind == "env" and place:
+        found = os.environ.get(place, "")
+        if not found.strip():
+            raise ConfigError(f"the variable {place} is not set or empty", key=option)
+        return found
+    if kind == "file" and place:
+        return _read(option, Path(place))
+    raise UsageError(
+        f"{option} takes env:NAME or file:PATH, not the secret itself",
+        hint="command lines can be read by every user of the machine, and end up in logs",
+    )
+
+
+def _read(option: str, path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", key=option) from error
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is no text", key=option) from None
+    if not text.strip() or len(content) > MOST_BYTES:
+        raise ConfigError(f"{path} is empty or too long for a secret", key=option)
+    return text

@@ -1,0 +1,71 @@
+"""A receiver behind an address: a form of message, and how it is posted. Needs aiohttp, unlike the rest of the package."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from reconciler.notify import cloudevents, sending, slack, webhook
+from reconciler.notify.endpoint import Endpoint, Request
+from reconciler.notify.message import Message
+from reconciler.notify.sending import Patience, Random
+from reconciler.ports import Clock
+
+
+class Shape(StrEnum):
+    """In which form a receiver takes messages."""
+
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    CLOUDEVENTS = "cloudevents"
+
+
+SHAPES: Final[Mapping[Shape, Callable[..., Request]]] = {
+    Shape.WEBHOOK: webhook.request,
+    Shape.SLACK: slack.request,
+    Shape.CLOUDEVENTS: cloudevents.request,
+}
+
+
+class Post:
+    """A receiver behind an address.
+
+    Args:
+        shape: The form of its messages.
+        to: Where it is.
+        clock: Time.
+        random: Chance, for pauses.
+        patience: How long a message may take.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        to: Endpoint,
+        *,
+        clock: Clock,
+        random: Random,
+        patience: Patience | None = None,
+    ) -> None:
+        self._shape = shape
+        self._to = to
+        self._clock = clock
+        self._random = random
+        self._patience = Patience() if patience is None else patience
+
+    @property
+    def name(self) -> str:
+        """The name of its endpoint."""
+        return self._to.name
+
+    async def take(self, message: Message) -> None:
+        """Post it; raises as :func:`sending.deliver` does."""
+        request = SHAPES[self._shape](message, self._to, at=self._clock.now())
+        async with sending.session() as session:
+            await sending.deliver(
+                session,
+                self._to,
+                request,
+                clock=self._clock,
+                random=self._random,
+                patience=self._patience,
+            )

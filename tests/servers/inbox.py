@@ -1,0 +1,82 @@
+"""A receiver of webhooks on loopback, in a thread: keeps every POST, answers as it is told."""
+
+import http.server
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tests.servers.prometheus import until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """One POST that arrived."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, read."""
+        return json.loads(self.body)
+
+
+class Inbox:
+    """Listens between `__enter__` and `__exit__`. `status` may be changed at any time."""
+
+    def __init__(self, *, status: int = 200) -> None:
+        """Binds a free port."""
+        self.status = status
+        self.posts: list[Post] = []
+        inbox = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:  # the name is http.server's
+                size = int(self.headers.get("Content-Length", "0"))
+                inbox.posts.append(
+                    Post(path=self.path, headers=dict(self.headers), body=self.rfile.read(size))
+                )
+                self.send_response(inbox.status)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"ok")
+
+            def log_message(self, *_: object) -> None:
+                """Silence."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._server.server_port
+
+    def url(self, path: str) -> str:
+        """An address in it."""
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def wait(self, wanted: Callable[[Post], object], *, seconds: float, doing: str) -> float:
+        """Waits until such a POST has arrived; answers after how many seconds."""
+        return until(
+            lambda: any(wanted(one) for one in self.posts),
+            seconds=seconds,
+            doing=doing,
+            told=lambda: (
+                f"{len(self.posts)} arrived: {[one.body[:200] for one in self.posts[-3:]]}"
+            ),
+        )
+
+    def __enter__(self) -> Self:
+        """Itself, listening."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stops listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
