@@ -50,12 +50,12 @@ def opened(
         return
     assert place.file is not None  # noqa: S101 - exactly one of the two is set
     path = target.root / place.file
-    _make_folder(path.parent)
+    make_folder(path.parent)
     with FileInventory(path, clock=clock, writer=writer) as inventory:
         yield inventory
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """The folder of the records, private to its owner: they say who is limited to what."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

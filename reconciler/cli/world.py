@@ -102,6 +102,9 @@ def by_rules(line: str, alterations: Sequence[Alteration]) -> Mapping[Entity, Re
 
 
 def _audit(target: Target) -> "FileAuditLog":
+    from reconciler.cli.records import make_folder
     from reconciler.inventory.audit import FileAuditLog
 
-    return FileAuditLog(target.root / target.chosen.audit_log)
+    path = target.root / target.chosen.audit_log
+    make_folder(path.parent)  # before anything is sent: what is done and cannot be told is worse than not done
+    return FileAuditLog(path)

@@ -207,3 +207,16 @@ def test_a_revision_is_no_ground_for_removing_what_somebody_else_changed(
         assert ran.code == 1
         assert "--since and --force do not go together" in ran.err
     assert sandbox.values() == before
+
+
+def test_records_under_a_git_ref_leave_a_fresh_clone_able_to_apply(kquota, folder, sandbox):
+    git(folder, "init", "-q", "-b", "main")
+    project(folder, sandbox.bootstrap, quota("a"))
+    text = (folder / "kquota.yaml").read_text()
+    place = "  manifests: [quotas]\n  inventory: {gitRef: refs/kquota/inventory}\n"
+    (folder / "kquota.yaml").write_text(text.replace("  manifests: [quotas]\n", place))
+    commit(folder)
+    ran = kquota("apply", "--yes")
+    assert ran.code == 0, ran.err
+    assert (folder / ".kquota" / "audit.jsonl").read_text().count("\n") == 1
+    assert git(folder, "for-each-ref", "refs/kquota")
