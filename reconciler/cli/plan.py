@@ -12,6 +12,7 @@ from reconciler.cli.exits import Exit, worst
 from reconciler.cli.options import FILE, Where, format_option, where_options
 from reconciler.cli.orders import Limits, limit_options
 from reconciler.cli.planning import Sources, source_options
+from reconciler.cli.principals import knowing, principals_option, read_principals, with_users
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ Example:
 @click.option("--snapshot", type=FILE, metavar="FILE", help="With --offline: what stands for the cluster.")  # fmt: skip
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
+@principals_option
 @where_options(revisions=True)
 @source_options
 @limit_options
@@ -55,6 +57,7 @@ def plan(
     snapshot: Path | None,
     detailed_exitcode: bool,
     verbose: bool,
+    principals: str | None,
     where: Where,
     sources: Sources,
     limits: Limits,
@@ -71,11 +74,12 @@ def plan(
     chosen = offline_targets(where, paths) if offline else targets(where)
     if out is not None and len(chosen) > 1:
         raise UsageError("--out holds one plan; choose one cluster with --cluster")
+    known = () if principals is None else read_principals(principals, paths)
     made: list[tuple[Target, Preview]] = []
     looked: list[Prepared] = []
 
     def work(target: "Target") -> Exit:
-        task = task_for(console, target, paths, limits, sources)
+        task = knowing(task_for(console, target, paths, limits, sources), known)
         prepared = _offline(console, task, snapshot) if offline else _asked(console, task)
         looked.append(prepared)
         made.append((target, prepared.preview))
@@ -108,7 +112,7 @@ def _asked(console: Console, task: "Task") -> "Prepared":
         async with world(
             console, task.target, task.records, command="plan", writes=False
         ) as outside:
-            return await prepared_for(task, outside)
+            return await with_users(task, await prepared_for(task, outside), outside.client)
 
     return run(ask())
 

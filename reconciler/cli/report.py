@@ -11,7 +11,9 @@ from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, Where, where_options
 from reconciler.cli.planning import Sources, source_options
+from reconciler.cli.principals import knowing, principals_option, read_principals, with_users
 from reconciler.errors import UsageError
+from reconciler.quota.precedence import Principal
 
 if TYPE_CHECKING:
     from reconciler.cli.planning import Task
@@ -40,6 +42,7 @@ Example:
 @click.option("--offline", is_flag=True, help="Ask no cluster.")
 @click.option("--snapshot", type=FILE, metavar="FILE", help="With --offline: what stands for the cluster.")  # fmt: skip
 @click.option("--history", type=FILE, metavar="FILE", help="An audit log to show.")
+@principals_option
 @where_options(revisions=True)
 @source_options
 @click.pass_obj
@@ -51,6 +54,7 @@ def report(
     offline: bool,
     snapshot: Path | None,
     history: Path | None,
+    principals: str | None,
     where: Where,
     sources: Sources,
 ) -> Exit:
@@ -69,7 +73,13 @@ def report(
     if snapshot is not None and len(chosen) > 1:
         raise UsageError("a snapshot is of one cluster; choose it with --cluster")
     looks: list[Look] = []
-    asked = _Asked(paths=tuple(paths), sources=sources, snapshot=snapshot, history=history)
+    asked = _Asked(
+        paths=tuple(paths),
+        sources=sources,
+        snapshot=snapshot,
+        history=history,
+        known=() if principals is None else read_principals(principals, paths),
+    )
 
     def work(target: "Target") -> Exit:
         looks.append(_look(console, target, asked))
@@ -95,6 +105,7 @@ class _Asked:
     sources: Sources
     snapshot: Path | None
     history: Path | None
+    known: tuple[Principal, ...]
 
 
 def _look(console: Console, target: "Target", asked: _Asked) -> "Look":
@@ -122,7 +133,7 @@ def _planned(console: Console, target: "Target", asked: _Asked) -> "Prepared":
     from reconciler.cli.planning import task_for
 
     task = task_for(console, target, asked.paths, unlimited("auto"), asked.sources)
-    return _made(console, task, asked.snapshot)
+    return _made(console, knowing(task, asked.known), asked.snapshot)
 
 
 def _seen(console: Console, target: "Target", asked: _Asked) -> "Prepared":
@@ -166,7 +177,7 @@ def _made(console: Console, task: "Task", snapshot: Path | None) -> "Prepared":
         async with world(
             console, task.target, task.records, command="report", writes=False
         ) as outside:
-            return await prepared_for(task, outside)
+            return await with_users(task, await prepared_for(task, outside), outside.client)
 
     return run(ask())
 

@@ -1,10 +1,6 @@
 """``kquota resolve``: which limit applies to a client, per key, and what lost to it."""
 
-import csv
-import io
-import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -28,8 +24,6 @@ Example:
   kquota resolve --user alice --client-id checkout
   kquota resolve --cluster prod --user 'CN=alice,O=Acme' --client-id etl --ip 10.0.0.7
   kquota resolve --from clients.csv --format json"""
-
-_COLUMNS: Final = ("user", "client_id", "ip")
 
 
 @click.command(help=HELP)
@@ -119,41 +113,6 @@ def _principals(
         return [Principal(user=user, client_id=client_id, ip=ip)]
     if named != (None, None, None):
         raise UsageError("--from stands alone; put the client into the file")
-    return _read(source)
+    from reconciler.cli.principals import read_principals
 
-
-def _read(source: str) -> "list[Principal]":
-    from reconciler.quota.precedence import Principal
-
-    try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source} cannot be read: {error}") from error
-    rows = _rows(text, source)
-    head = [name.strip() for name in next(rows, (1, []))[1]]
-    if not head or set(head) - set(_COLUMNS) or len(set(head)) != len(head):
-        raise UsageError(
-            f"{source}:1: the first line must name the columns, of {', '.join(_COLUMNS)}",
-            hint="user,client_id",
-        )
-    found = []
-    for line, row in rows:
-        if not row:
-            continue
-        if len(row) != len(head):
-            raise UsageError(f"{source}:{line}: {len(row)} fields, not {len(head)}")
-        if not any(row):
-            raise UsageError(f"{source}:{line}: every field is empty, so this is no client")
-        given = {name: value or None for name, value in zip(head, row, strict=True)}
-        found.append(Principal(**given))
-    return list(dict.fromkeys(found))
-
-
-def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines with what they hold; an empty line holds nothing."""
-    rows = csv.reader(io.StringIO(text, newline=""))
-    try:
-        for row in rows:
-            yield rows.line_num, row
-    except csv.Error as error:
-        raise UsageError(f"{source}:{rows.line_num}: not CSV: {error}") from error
+    return list(read_principals(source))

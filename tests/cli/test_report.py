@@ -5,6 +5,10 @@ import re
 
 import pytest
 
+from reconciler.sandbox import Fault, Settings
+from reconciler.sandbox.faults import Refuse
+from reconciler.sandbox.rules import Failure
+from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, project, quota
 
 USER_A = (("user", "a"),)
@@ -140,3 +144,48 @@ def test_a_log_of_something_else_is_refused(kquota, prod):
     ran = kquota("report", "--history", "log.jsonl")
     assert ran.code == 1
     assert "entry 1" in ran.err
+
+
+# ---- who is asked about -----------------------------------------------------------------------
+
+
+def test_a_list_of_clients_is_asked_about_besides_those_that_the_cluster_names(kquota, prod):
+    (prod / "clients.csv").write_text("user,client_id\na,web\nzoe,\n")
+    manifests(prod, quota("every", entity="{user: {default: true}}"), quota("a"))
+    plan = json.loads(
+        kquota("plan", "--format", "json", "--allow-defaults", "--principals", "clients.csv").out
+    )
+    affected = {(one["user"], one["clientId"]): one for one in plan["impact"]["affected"]}
+    assert affected["zoe", None]["after"]["level"] == 6
+    assert affected["a", "web"]["after"]["level"] == 3
+    assert affected["zoe", None]["direction"] == "newly limited"
+    page = kquota("report", "--principals", "clients.csv").out
+    assert facts(page)["clusters"][0]["known"] == plan["impact"]["known"]
+
+
+def test_scram_users_of_the_cluster_are_known(kquota, folder):
+    settings = Settings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
+    with SandboxThread(settings) as sandbox:
+        project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
+        plan = json.loads(kquota("plan", "--format", "json", "--allow-defaults").out)
+    assert [one["user"] for one in plan["impact"]["affected"]] == ["scram-user"]
+
+
+@pytest.mark.parametrize("command", ["plan", "report"])
+def test_standard_input_cannot_be_both_manifests_and_clients(kquota, prod, command):
+    ran = kquota(command, "-", "--principals", "-", stdin="user\na\n")
+    assert ran.code == 1
+    assert "not both" in ran.err
+
+
+def test_a_file_that_lists_no_clients_is_refused_before_anything_is_asked(kquota, prod):
+    (prod / "clients.csv").write_text("name\na\n")
+    ran = kquota("plan", "--principals", "clients.csv")
+    assert ran.code == 1
+    assert "clients.csv:1: the first line must name the columns" in ran.err
+
+
+def test_without_the_right_to_list_users_a_plan_goes_on(kquota, prod, sandbox):
+    sandbox.fail(Fault(effect=Refuse(failure=Failure(code=31, message="")), api=50, times=-1))
+    ran = kquota("plan")
+    assert (ran.code, ran.err) == (0, "")
