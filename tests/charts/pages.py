@@ -1,0 +1,58 @@
+"""The commands of the pages about Kubernetes, in their order, with what each must print."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("install-kubernetes.md", "backup-and-restore.md", "uninstall.md")
+BLOCK = re.compile(
+    r"<!-- tested (on kubernetes|with the operator) -->\n```console\n(.*?)```", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One command, and its output: `...` stands for anything."""
+
+    command: str
+    output: str
+    needs_operator: bool
+
+
+def commands(page: str, *, with_operator: bool = False) -> list[Step]:
+    """What the page tells its reader to type.
+
+    Args:
+        page: One of `PAGES`.
+        with_operator: Also what only a running operator can satisfy.
+    """
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found: list[Step] = []
+    for kind, block in BLOCK.findall(text):
+        needs = kind == "with the operator"
+        if with_operator or not needs:
+            found += _steps(block, needs_operator=needs)
+    return found
+
+
+def _steps(block: str, *, needs_operator: bool) -> list[Step]:
+    """A line after `$ ` begins a command, lines after `> ` go on with it, the rest is output."""
+    typed: list[list[str]] = []
+    printed: list[list[str]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            typed.append([line[2:]])
+            printed.append([])
+        elif line.startswith(">") and not printed[-1]:
+            typed[-1].append(line[2:])
+        else:
+            printed[-1].append(line)
+    return [
+        Step(
+            command="\n".join(command),
+            output="".join(f"{line}\n" for line in output),
+            needs_operator=needs_operator,
+        )
+        for command, output in zip(typed, printed, strict=True)
+    ]
