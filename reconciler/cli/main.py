@@ -28,6 +28,9 @@ _SUMMARIES: Final = {
     "override": "Another limit for some hours, on top of what is declared.",
     "doctor": "Whether everything works, and what to do where it does not.",
     "post": "A plan as a comment on a pull request, drift as an issue.",
+    "watch": "Keep clusters as a branch of a git repository declares.",
+    "operator": "The Kubernetes operator; release its finalizers, check its rights.",
+    "reconcile": "Ask the operator for a pass over a resource, and wait for it.",
     "sandbox": "A Kafka broker for trying out, in memory.",
     "completion": "Completion for bash, zsh and fish.",
 }

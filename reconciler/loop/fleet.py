@@ -50,17 +50,21 @@ class Fleet:
         self.loops: dict[str, ClusterLoop] = {}
         self._opener, self._state, self._telemetry = opener, state, telemetry
         self._clock, self._random, self._who = clock, random, who
-        self._in_force: Revision | None = None
+        # What clusters work by, and what has come since: with other settings it waits for the loops to end.
+        self._current: Revision | None = None
+        self._newest: Revision | None = None
         self._renewed = asyncio.Event()
         self._passes: dict[str, Passes] = {}
 
     def take(self, revision: Revision) -> None:
         """From now on this revision is in force."""
-        same = revision.has_settings_of(self._in_force)
-        self._in_force = revision
-        if not same:
+        same = revision.has_settings_of(self._newest) and not self._renewed.is_set()
+        self._newest = revision
+        if same:
+            self._current = revision
+            self.wake(revision.commit)
+        else:
             self._renewed.set()
-        self.wake(revision.commit)
 
     def wake(self, key: str) -> None:
         """Ask every cluster for a pass."""
@@ -79,13 +83,14 @@ class Fleet:
             if stop.is_set():
                 return
             self._renewed.clear()
+            self._current = self._newest
             self._assemble(self._revision())
             await self._epoch(stop)
 
     def _revision(self) -> Revision:
-        if self._in_force is None:
+        if self._current is None:
             raise KquotaError("no revision is in force")  # Nobody asks before one is.
-        return self._in_force
+        return self._current
 
     def _assemble(self, revision: Revision) -> None:
         for gone in self.clusters.keys() - set(revision.project.names):
