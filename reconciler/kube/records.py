@@ -247,7 +247,7 @@ def _is_still_orphaned(pair: Pair, held: Mapping[Pair, Entry], rest: Owned) -> b
     if one is None or one.applied is None:
         return True
     owner = rest.records.get(pair[0], NO_RECORD).owners[COLUMNS.index(pair[1])]
-    return owner is not None and owner.document == one.owner.document
+    return owner is None or owner.document == one.owner.document
 
 
 def release(rest: Owned, objects: Iterable[Obj]) -> Owned:
@@ -284,6 +284,8 @@ def live_documents(objects: Iterable[Obj]) -> Mapping[str, Entity]:
 def rest_of(owned: Owned, live: Mapping[str, Entity]) -> Owned:
     """The part of the records that no live document's status holds: this is what the ConfigMaps keep.
 
+    All intents, overrides and marks of orphanhood are in it: statuses have no place for them.
+
     Args:
         owned: All records.
         live: From :func:`live_documents`, without documents that are about to be released.
@@ -302,7 +304,6 @@ def rest_of(owned: Owned, live: Mapping[str, Entity]) -> Owned:
         owned,
         records=records,
         drift_since={pair: at for pair, at in owned.drift_since.items() if pair not in held},
-        orphaned=frozenset(owned.orphaned - held),
     )
 
 

@@ -112,7 +112,7 @@ def config_maps(kept: Kept, *, namespace: str) -> tuple[Kept, dict[str, Obj]]:
         writers = kept.writers if series == LEDGER else {}
         layout, parts = _laid_out(owned, writers, kept.layouts.get(series, ONE))
         layouts[series] = layout
-        if series == RECORDS and layout == ONE and not (owned.records or owned.drift_since):
+        if series == RECORDS and layout == ONE and not _holds_records(owned):
             continue
         for number, content in enumerate(parts):
             name = name_of_part(f"kquota-{hash_of(rest.cluster_id)}-{series}", layout, number)
@@ -121,6 +121,10 @@ def config_maps(kept: Kept, *, namespace: str) -> tuple[Kept, dict[str, Obj]]:
                 one["data"] = {REMOVALS: json.dumps(sorted(kept.removals.items()))}
             made[name] = one
     return replace(kept, layouts=layouts), made
+
+
+def _holds_records(owned: Owned) -> bool:
+    return bool(owned.records or owned.drift_since or owned.orphaned)
 
 
 def _laid_out(

@@ -1,0 +1,366 @@
+"""ConfigMaps and back: everything reads back, nothing grows too large, damage is never taken for empty."""
+
+import base64
+import copy
+import gzip
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import InventoryError
+from reconciler.inventory.writers import KnownWriter, Writer
+from reconciler.kube import shards
+from reconciler.kube.layouts import ONE, Layout, current, name_of_part, part_of
+from reconciler.kube.shards import PART_BYTES, Kept, config_maps, diff, read, selector, unpacked
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.owned import Intent, Orphaned, Owned, Owner, Recorded
+from tests.inventory.samples import ALICE, ENTITIES, RECORD_CHANGES
+from tests.reconcile.worlds import RATE
+
+ID = "lkc/1 odd\u202e"
+NOTHING = Kept(rest=Owned(cluster_id=ID, known=False))
+FEW = st.lists(RECORD_CHANGES, max_size=8)
+
+
+def kept(*changes, **more):
+    return Kept(rest=Owned(cluster_id=ID).with_changes(changes), **more)
+
+
+def maps(value, namespace="kquota"):
+    return config_maps(value, namespace=namespace)[1]
+
+
+def many(count, *, names=30, seed=1):
+    """So many released pairs of entities with names that do not compress."""
+    dice = random.Random(seed)  # noqa: S311 - names, not secrets
+    return [
+        Recorded(
+            entity=entity(user=dice.randbytes(names).hex(), client_id=dice.randbytes(8).hex()),
+            key=RATE,
+            value=float(dice.randrange(1, 10**9)),
+            owner=Owner(document=f"team-{number % 7}/{number}", since=float(number)),
+        )
+        for number in range(count)
+    ]
+
+
+@given(FEW, st.dictionaries(st.floats(0, 4e9), st.integers(1, 50), max_size=4))
+def test_everything_reads_back(changes, removals):
+    writer = KnownWriter(writer=Writer(id="operator", what="kquota operator"), seen=3.5)
+    value = kept(*changes, removals=removals, writers={"operator": writer})
+    laid_out, made = config_maps(value, namespace="kquota")
+    assert read(ID, made.values()) == replace(laid_out, rest=replace(value.rest, known=True))
+    assert laid_out.rest == value.rest
+
+
+@given(st.lists(RECORD_CHANGES, max_size=12), st.sampled_from([2, 4, 8]))
+def test_everything_reads_back_from_several_parts(changes, parts):
+    value = kept(*changes)
+    count = {name: Layout(serial=3, parts=parts) for name in ("records", "ledger")}
+    made = {}
+    for series, layout in count.items():
+        rest = value.rest
+        halves = {
+            "records": replace(rest, intents={}, overrides={}),
+            "ledger": Owned(cluster_id=ID, intents=rest.intents, overrides=rest.overrides),
+        }
+        for number, content in enumerate(shards._parts(halves[series], {}, parts)):
+            name = name_of_part(f"kquota-{shards.hash_of(ID)}-{series}", layout, number)
+            made[name] = shards._config_map(ID, series, content, name=name, namespace="x")
+    back = read(ID, made.values())
+    assert back.rest == replace(value.rest, known=True)
+    assert back.layouts == count
+
+
+@given(FEW, st.randoms())
+def test_equal_content_is_equal_bytes_whatever_its_history(changes, dice):
+    value = kept(*changes)
+    mixed = {
+        name: dict(sorted(getattr(value.rest, name).items(), key=lambda _: dice.random()))
+        for name in ("records", "intents", "drift_since", "overrides")
+    }
+    shuffled = replace(value, rest=replace(value.rest, **mixed))
+    assert maps(value) == maps(shuffled)
+    assert diff(maps(value), maps(shuffled)).writes == 0
+
+
+def test_nothing_known_is_nothing_there_and_afterwards_it_is_known_to_be_nothing():
+    assert read(ID, ()) == replace(NOTHING, layouts={"records": ONE, "ledger": ONE})
+    made = maps(NOTHING)
+    assert len(made) == 1
+    back = read(ID, made.values())
+    assert back.rest.known
+    assert back.rest.records == {}
+
+
+def test_they_are_found_by_label_and_owned_by_nobody():
+    value = kept(*many(3))
+    for name, one in maps(value, namespace="operators").items():
+        metadata = one["metadata"]
+        assert metadata["name"] == name
+        assert len(name) <= 253
+        assert metadata["namespace"] == "operators"
+        assert "ownerReferences" not in metadata
+        assert metadata["annotations"]["kafka-quotas.io/cluster-id"] == ID
+        wanted = selector(ID).split(",")
+        assert wanted[0].split("=")[1] == metadata["labels"]["kafka-quotas.io/cluster"]
+        assert wanted[1] in metadata["labels"]
+        assert all(len(label) <= 63 for label in metadata["labels"].values())
+    assert selector("another") != selector(ID)
+
+
+# ---- size --------------------------------------------------------------------------------------
+
+
+def sizes(made):
+    return [len(one["binaryData"]["content"]) for one in made.values()]
+
+
+def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
+    value = kept(*many(8000))
+    laid_out, made = config_maps(value, namespace="kquota")
+    assert laid_out.layouts["records"].parts >= 2
+    assert max(sizes(made)) <= PART_BYTES
+    assert all(len(json.dumps(one)) < 1_000_000 for one in made.values())
+    assert read(ID, made.values()).rest == value.rest
+
+
+def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
+    dice = random.Random(3)  # noqa: S311 - names, not secrets
+    owners = [Owner(document=f"team-{n % 40}/{dice.randbytes(6).hex()}", since=float(n)) for n in range(5000)]  # fmt: skip
+    intents = {
+        (entity(user=dice.randbytes(12).hex()), key): Intent(
+            value=float(dice.randrange(10**9)), owner=owner, at=1_700_000_000.5
+        )
+        for owner in owners
+        for key in COLUMNS[:3]
+    }
+    assert len(intents) == 15_000
+    before, there = config_maps(kept(), namespace="x")
+    value = replace(before, rest=Owned(cluster_id=ID, intents=intents))
+    during, under_way = config_maps(value, namespace="x")
+    assert max(sizes(under_way)) <= PART_BYTES
+    assert read(ID, under_way.values()).rest == value.rest
+    after, left = config_maps(replace(during, rest=Owned(cluster_id=ID)), namespace="x")
+    assert len(left) == 1
+    assert after.layouts["ledger"].parts == 1
+    assert diff(under_way, left).create
+    assert set(diff(under_way, left).delete) == set(under_way)
+    assert diff(there, under_way).delete == tuple(there)
+
+
+def test_a_batch_of_a_hundred_documents_costs_two_writes():
+    before, there = config_maps(kept(*many(500)), namespace="x")
+    intents = {
+        (entity(user=f"user-{number}"), key): Intent(
+            value=1.0, owner=Owner(document=f"team/{number}")
+        )
+        for number in range(100)
+        for key in COLUMNS[:3]
+    }
+    _, during = config_maps(
+        replace(before, rest=replace(before.rest, intents=intents)), namespace="x"
+    )
+    assert diff(there, during).writes == 1
+    assert diff(during, there).writes == 1
+
+
+def test_one_changed_pair_touches_one_part_of_many(small):
+    value, there = config_maps(kept(*many(500)), namespace="x")
+    subject = next(iter(value.rest.records))
+    changed = replace(value, rest=value.rest.with_changes([Orphaned(entity=subject, key=RATE)]))
+    difference = diff(there, config_maps(changed, namespace="x")[1])
+    assert difference.writes == 1
+    assert len(difference.update) == 1
+
+
+def test_more_than_the_largest_layout_takes_is_an_error(monkeypatch):
+    monkeypatch.setattr(shards, "MOST_PARTS", 2)
+    monkeypatch.setattr(shards, "PART_BYTES", 2000)
+    with pytest.raises(InventoryError, match="do not fit"):
+        config_maps(kept(*many(300)), namespace="x")
+
+
+# ---- layouts and crashes -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Parts that a few hundred records fill."""
+    monkeypatch.setattr(shards, "PART_BYTES", 16_000)
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+@pytest.mark.parametrize("written", [set(), {0}, {1}, {0, 1}, {0, 2, 3}, set(range(64))])
+def test_a_crash_between_two_layouts_leaves_one_of_them(small, written, deleted):
+    """New parts are created before old ones go: until all are there, the old layout counts."""
+    old, there = config_maps(kept(*many(40)), namespace="x")
+    grown = replace(old, rest=old.rest.with_changes(many(500, seed=2)))
+    new, wanted = config_maps(grown, namespace="x")
+    difference = diff(there, wanted)
+    created = [one for one in difference.create if "-records-" in one["metadata"]["name"]]
+    some = [one for number, one in enumerate(created) if number in written]
+    stored = {**there, **{one["metadata"]["name"]: one for one in some}}
+    if len(some) < len(created):
+        assert read(ID, stored.values()).rest.records == old.rest.records
+        return
+    if deleted:
+        stored = {name: one for name, one in stored.items() if name not in difference.delete}
+    back = read(ID, stored.values())
+    assert back.rest.records == grown.rest.records
+    assert back.layouts["records"] == new.layouts["records"]
+
+
+def test_a_missing_part_is_damage_and_not_less(small):
+    _, made = config_maps(kept(*many(500)), namespace="x")
+    lost = next(name for name in made if "-records-" in name)
+    with pytest.raises(InventoryError, match="missing"):
+        read(ID, [one for name, one in made.items() if name != lost])
+
+
+def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write(small):
+    old, there = config_maps(kept(*many(40)), namespace="x")
+    wanted = maps(replace(old, rest=old.rest.with_changes(many(500, seed=2))), "x")
+    again = config_maps(read(ID, [*there.values(), *wanted.values()]), namespace="x")[1]
+    stale = diff({**there, **wanted}, again)
+    assert (stale.create, stale.update) == ((), ())
+    assert all("-0-0of1" in name for name in stale.delete)
+    assert stale.writes == 1
+
+
+@given(st.integers(0, 9), st.integers(1, 9))
+def test_names_tell_their_layout(serial, parts):
+    layout = Layout(serial=serial, parts=parts)
+    names = {name_of_part("p", layout, number) for number in range(parts)}
+    assert current("p", names)[0] == layout
+
+
+def test_a_foreign_name_with_our_labels_is_an_error():
+    with pytest.raises(InventoryError, match="not their name"):
+        current("kquota-x-records", {"somebody-elses"})
+    with pytest.raises(InventoryError, match="not their name"):
+        current("kquota-x-records", {"kquota-x-records-backup"})
+
+
+@given(ENTITIES)
+def test_an_entity_is_always_filed_in_the_same_part(subject):
+    assert part_of(subject, 8) == part_of(subject, 8) < 8
+
+
+def test_where_entities_are_filed_never_changes():
+    assert [part_of(ALICE, 1024), part_of(entity(ip=None), 1024)] == [627, 767]
+
+
+# ---- damage ------------------------------------------------------------------------------------
+
+
+def good():
+    return next(one for name, one in maps(kept(*many(3))).items() if "-records-" in name)
+
+
+def packed(content: bytes) -> dict:
+    return {"content": base64.b64encode(content).decode()}
+
+
+DAMAGE = {
+    "no content": {},
+    "not base64": {"content": "***"},
+    "not gzip": packed(b"hello"),
+    "cut off": packed(gzip.compress(b"x" * 500)[:-3]),
+    "something behind it": packed(gzip.compress(b"{}") + b"more"),
+    "no JSON": packed(gzip.compress(b"{")),
+    "another format": packed(
+        gzip.compress(b'{"kind":"kquota-inventory","format":9,"clusters":{}}')
+    ),
+    "no cluster": packed(gzip.compress(b'{"kind":"kquota-inventory","format":1,"clusters":{}}')),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_is_an_error_that_names_the_config_map(case):
+    one = copy.deepcopy(good())
+    one["binaryData"] = DAMAGE[case]
+    with pytest.raises(InventoryError, match=one["metadata"]["name"]):
+        read(ID, [one])
+
+
+def test_a_bomb_is_not_unpacked(monkeypatch):
+    monkeypatch.setattr(shards, "UNPACKED_BYTES", 1000)
+    one = copy.deepcopy(good())
+    one["binaryData"] = packed(gzip.compress(b"x" * 100_000))
+    with pytest.raises(InventoryError, match="too large"):
+        unpacked(one)
+
+
+def test_records_of_another_cluster_id_are_damage():
+    one = copy.deepcopy(good())
+    other = maps(Kept(rest=Owned(cluster_id="other").with_changes(many(3))))
+    name = next(name for name in other if "-records-" in name)
+    one["binaryData"] = other[name]["binaryData"]
+    with pytest.raises(InventoryError, match="another cluster id"):
+        read(ID, [one])
+
+
+def test_a_pair_in_two_parts_is_damage():
+    parts = shards._parts(kept(*many(3)).rest, {}, 1)
+    layout = Layout(serial=1, parts=2)
+    several = []
+    for number in range(2):
+        name = name_of_part(f"kquota-{shards.hash_of(ID)}-records", layout, number)
+        several.append(shards._config_map(ID, "records", parts[0], name=name, namespace="x"))
+    with pytest.raises(InventoryError, match="repeats"):
+        read(ID, several)
+
+
+@pytest.mark.parametrize("text", ["{", "5", "[[1]]", '[["1", 2]]', "[[1, -2]]", "[[1, true]]"])
+def test_damaged_removals_are_an_error(text):
+    one = next(iter(maps(NOTHING).values()))
+    with pytest.raises(InventoryError, match="removals"):
+        read(ID, [{**one, "data": {"removals": text}}])
+
+
+def test_a_label_that_says_something_else_is_an_error():
+    one = copy.deepcopy(good())
+    one["metadata"]["labels"]["kafka-quotas.io/records"] = "other"
+    with pytest.raises(InventoryError, match="other"):
+        read(ID, [one])
+
+
+# ---- comparing -----------------------------------------------------------------------------------
+
+
+def test_a_difference_lists_what_to_create_update_and_delete():
+    one, two = maps(kept(*many(3))), maps(kept(*many(4)))
+    one = {name: {**o, "metadata": {**o["metadata"], "resourceVersion": "7"}} for name, o in one.items()}  # fmt: skip
+    difference = diff({**one, "stale": {}}, two)
+    assert difference.create == ()
+    assert [o["metadata"]["resourceVersion"] for o in difference.update] == ["7"]
+    assert difference.delete == ("stale",)
+    assert len(diff({}, two).create) == 2
+
+
+def test_what_another_zlib_packed_is_the_same():
+    there = maps(kept(*many(30)))
+    repacked = copy.deepcopy(there)
+    for one in repacked.values():
+        one["binaryData"] = packed(gzip.compress(unpacked(one), 1))
+    assert repacked != there
+    assert diff(repacked, there).writes == 0
+
+
+def test_what_is_damaged_is_written_anew():
+    there = maps(kept(*many(3)))
+    broken = copy.deepcopy(there)
+    name = next(iter(broken))
+    broken[name]["binaryData"] = {}
+    assert [one["metadata"]["name"] for one in diff(broken, there).update] == [name]
+
+
+def test_removals_are_readable_without_a_tool():
+    made = maps(kept(removals={5.5: 2, 1.0: 3}))
+    assert [one["data"] for one in made.values()] == [{"removals": "[[1.0, 3], [5.5, 2]]"}]
