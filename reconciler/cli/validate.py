@@ -96,7 +96,7 @@ def _findings(target: "Target", loaded: "Loaded") -> "Iterable[Finding]":
 
 
 def _refused(target: "Target", desired: "Desired") -> "Iterable[Finding]":
-    """Values that the bounds or the guard against unit slips would refuse in any plan."""
+    """Values that bounds or the guard against unit slips would refuse in any plan, and documents that lack labels."""
     from reconciler.quota.guards import Guard, check
     from reconciler.quota.owned import Owned
     from reconciler.quota.plan import compare
@@ -105,9 +105,10 @@ def _refused(target: "Target", desired: "Desired") -> "Iterable[Finding]":
     from reconciler.render.names import entity_text
     from reconciler.render.sarif import Finding
 
+    static = {Guard.BOUNDS, Guard.UNIT_SLIP, Guard.REQUIRED_LABELS}
     plan = compare(desired=desired, owned=Owned(cluster_id=""), live=State(), rules=Rules())
     for violation in check(plan, target.settings.guards, State()):
-        if violation.guard in {Guard.BOUNDS, Guard.UNIT_SLIP} and violation.entity is not None:
+        if violation.guard in static and violation.entity is not None:
             path, _, line = violation.place.rpartition(":")
             message = f"{entity_text(violation.entity)}: {violation.message}; allow it with {violation.allow_with}"
             yield Finding(path=path, line=int(line or 0), column=0, rule="guard", message=message)

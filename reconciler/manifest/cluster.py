@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.manifest import quantity
 from reconciler.manifest.cluster_rules import seconds_of
-from reconciler.quota.guards import Bound, Guards, NewlyUnlimited
+from reconciler.quota.guards import Bound, Guards, LabelRule, NewlyUnlimited, Protection
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EntityPattern, Form, NamePattern
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
@@ -214,6 +214,14 @@ def _guards(spec: Spec) -> Guards:
         max_change_factor=float(spec.get("maxChangeFactor", usual.max_change_factor)),
         newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
         protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
+        protected=tuple(
+            Protection(entities=_pattern(one), reason=one.get("reason", ""))
+            for one in spec.get("protected", ())
+        ),
+        required_labels=tuple(
+            LabelRule(entities=_pattern(one), labels=tuple(one["labels"]))
+            for one in spec.get("requiredLabels", ())
+        ),
         bounds=tuple(
             bound
             for one in spec.get("bounds", ())

@@ -98,8 +98,17 @@ _PATTERNS: Final = (
     ("scope", "*"),
     ("ignore", "*"),
     ("tenants", "*", "entities", "*"),
+    ("guards", "protected", "*"),
+    ("guards", "requiredLabels", "*"),
     ("guards", "bounds", "*"),
 )
+
+
+def _called(at: tuple[str, ...]) -> str:
+    """What the rules of a list are called by."""
+    return at[1] if at[1] in {"protected", "requiredLabels"} else at[0]
+
+
 _BOUNDS: Final = (
     (CLUSTER, ("guards", "bounds", "*", "limits")),
     (CLUSTER, ("tenants", "*", "bounds")),
@@ -118,13 +127,13 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
        "confirmSync is not the expectedClusterId", _confirm_broken),
     At(CLUSTER, ("ignore", "*", "until")).rule("ignore-until", "timestamp(self).getFullYear() > 0",
        "must be a time that exists", _time_broken),
-    *(At(CLUSTER, at).rule(f"{at[0]}-pattern",
+    *(At(CLUSTER, at).rule(f"{_called(at)}-pattern",
          "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
          "at least one of forms, user, clientId and ip is needed", _pattern_empty) for at in _PATTERNS[:-1]),
     *(rule for at in _PATTERNS for rule in (
-        At(CLUSTER, at).rule(f"{at[0]}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
+        At(CLUSTER, at).rule(f"{_called(at)}-ip-alone", "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
            "ip stands alone", _pattern_ip),
-        *(At(CLUSTER, (*at, slot)).rule(f"{at[0]}-{slot}-match", "has(self.exact) != has(self.prefix)",
+        *(At(CLUSTER, (*at, slot)).rule(f"{_called(at)}-{slot}-match", "has(self.exact) != has(self.prefix)",
              "exactly one of exact and prefix is needed", exactly_one("exact", "prefix"))
           for slot in ("user", "clientId", "ip")),
     )),

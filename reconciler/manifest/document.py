@@ -91,6 +91,9 @@ def from_node(root: Node, path: str) -> ClientQuota:
         namespace = resource_name(_text(metadata["namespace"]), label=True)
     if "annotations" in metadata:
         _texts(metadata["annotations"].value, most=256, longest=262_144)
+    labels: dict[str, str] = {}
+    if "labels" in metadata:
+        labels = _texts(metadata["labels"].value, most=64, longest=63)
     entity = _entity(spec["entity"].value)
     limits, lines = _limits(spec["limits"].value, on_ip=entity[2] is not ABSENT)
     return ClientQuota(
@@ -106,10 +109,9 @@ def from_node(root: Node, path: str) -> ClientQuota:
             if "deletionPolicy" in spec
             else None,
             suspended=_flag(spec["suspend"].value) if "suspend" in spec else False,
+            labels=tuple(sorted(labels.items())),
         ),
-        labels=_texts(metadata["labels"].value, most=64, longest=63)
-        if "labels" in metadata
-        else {},
+        labels=labels,
     )
 
 

@@ -178,8 +178,8 @@ def _assigned(found: Mapping[Path, int], root: Node, first: int) -> Shape | None
         limits=(one, two, three, four, five),
         deletion_policy=deletion,
         suspend=suspend,
-        labels=labels,
-        annotations=annotations,
+        labels=tuple(sorted(labels.items())),
+        annotations=tuple(annotations.values()),
         line=root.line - first,
         lines=_limit_lines(root, first),
     )
@@ -193,9 +193,9 @@ def _slot(rest: dict[Path, int], slot: str) -> tuple[SlotReader, int]:
     return shapes.absent, 0
 
 
-def _below(rest: dict[Path, int], field: str) -> tuple[int, ...]:
+def _below(rest: dict[Path, int], field: str) -> dict[str, int]:
     paths = [path for path in rest if path[:2] == ("metadata", field) and len(path) == 3]
-    return tuple(rest.pop(path) for path in paths)
+    return {str(path[2]): rest.pop(path) for path in paths}
 
 
 def _limit_lines(root: Node, first: int) -> Lines:

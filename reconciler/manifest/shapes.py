@@ -79,8 +79,8 @@ class Shape:
             ``suspend``.
         slots: For user, client-id and ip: who reads the value, and where it stands (0 if nobody reads it).
         limits: Per column, where the limit stands.
-        labels: Where the labels stand; they are only checked.
-        annotations: Likewise.
+        labels: Name of each label and where its value stands, sorted.
+        annotations: Where the annotations stand; they are only checked.
         line: First line of the document, from 0 in its piece.
         lines: Line of each limit, from 0 in the piece; -1 where there is none.
     """
@@ -94,7 +94,7 @@ class Shape:
     limits: tuple[int | None, int | None, int | None, int | None, int | None]
     deletion_policy: int | None
     suspend: int | None
-    labels: tuple[int, ...]
+    labels: tuple[tuple[str, int], ...]
     annotations: tuple[int, ...]
     line: int
     lines: Lines
@@ -134,8 +134,7 @@ class Filler:
         namespace = DEFAULT_NAMESPACE
         if shape.namespace is not None:
             namespace = self._known(values[shape.namespace], label=True)
-        if shape.labels or shape.annotations:
-            _check_texts(shape, values)
+        labels = _labels(shape, values) if shape.labels or shape.annotations else ()
         (user, user_at), (client_id, client_id_at), (ip, ip_at) = shape.slots
         one, two, three, four, five = shape.limits
         return Found(
@@ -159,6 +158,7 @@ class Filler:
                 if shape.deletion_policy is None
                 else deletion_policy(text_of(values[shape.deletion_policy])),
                 suspended=False if shape.suspend is None else _flag(values[shape.suspend]),
+                labels=labels,
             ),
         )
 
@@ -194,11 +194,15 @@ def text_of(value: str) -> str:
     return value
 
 
-def _check_texts(shape: Shape, values: list[str]) -> None:
-    for longest, positions in ((63, shape.labels), (262_144, shape.annotations)):
-        for position in positions:
-            if len(text_of(values[position])) > longest:
-                raise Declined
+def _labels(shape: Shape, values: list[str]) -> tuple[tuple[str, str], ...]:
+    """The labels; the annotations are only checked."""
+    for position in shape.annotations:
+        if len(text_of(values[position])) > 262_144:
+            raise Declined
+    labels = tuple([(name, text_of(values[position])) for name, position in shape.labels])
+    if any(len(text) > 63 for _, text in labels):
+        raise Declined
+    return labels
 
 
 def _flag(value: str) -> bool:

@@ -26,6 +26,7 @@ class Declaration:
         lines: Line of each limit, in columns; 0 where there is none.
         deletion_policy: What becomes of the limits when the document goes; ``None`` = unset.
         suspended: Whether it claims nothing and freezes what is recorded as its own.
+        labels: Its labels as ``(name, value)``, sorted.
     """
 
     document: str
@@ -36,6 +37,7 @@ class Declaration:
     lines: Lines = NO_LINES
     deletion_policy: DeletionPolicy | None = None
     suspended: bool = False
+    labels: tuple[tuple[str, str], ...] = ()
 
     def line_of(self, key: Key) -> int:
         """Line of the rule for a key, or of the document."""

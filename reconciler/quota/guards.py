@@ -1,7 +1,7 @@
 """What a plan may not do: every violation at once, each with the field and the flag that allow it."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -38,6 +38,8 @@ class Guard(StrEnum):
     UNIT_SLIP = "bounds"
     BOUNDS = "bounds.range"
     PROTECTED = "protectDefaults"
+    PROTECTED_ENTITIES = "protected"
+    REQUIRED_LABELS = "requiredLabels"
     EMPTY_DESIRED = "allowEmpty"
     TWIN_SPELLING = "twinSpelling"
 
@@ -50,6 +52,8 @@ ALLOWED_WITH: Final[Mapping[Guard, str]] = {
     Guard.UNIT_SLIP: "guards.bounds or --allow-small-values",
     Guard.BOUNDS: "guards.bounds",
     Guard.PROTECTED: "guards.protectDefaults or --allow-defaults",
+    Guard.PROTECTED_ENTITIES: "guards.protected",
+    Guard.REQUIRED_LABELS: "these labels, or guards.requiredLabels",
     Guard.EMPTY_DESIRED: "--allow-empty",
     Guard.TWIN_SPELLING: "nothing but the removal of the other spelling",
 }
@@ -77,6 +81,32 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Entities that no plan may touch.
+
+    Attributes:
+        entities: Which.
+        reason: Why, or "".
+    """
+
+    entities: EntityPattern
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRule:
+    """Labels that a document must carry to speak of some entities: an owner, an approval.
+
+    Attributes:
+        entities: Of which.
+        labels: Names of the labels; an empty value is none.
+    """
+
+    entities: EntityPattern
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
     """The limits of one plan, from the trusted side.
 
@@ -89,6 +119,8 @@ class Guards:
         allow_small_values: Whether values that look like a slip of the unit are meant.
         allow_empty: Whether no document at all is meant although we own something.
         bounds: Ranges; the first that matches entity and key holds.
+        protected: Entities that no plan may touch.
+        required_labels: Labels that documents need to speak of some entities; all rules that match hold.
         removals_before: Removals already made in the window of a loop; 0 for a command.
 
     Raises:
@@ -104,6 +136,8 @@ class Guards:
     allow_small_values: bool = False
     allow_empty: bool = False
     bounds: tuple[Bound, ...] = field(default_factory=tuple[Bound, ...])
+    protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
+    required_labels: tuple[LabelRule, ...] = field(default_factory=tuple[LabelRule, ...])
     removals_before: int = 0
 
     def __post_init__(self) -> None:
@@ -151,6 +185,8 @@ def check(plan: Plan, guards: Guards, live: State) -> tuple[Violation, ...]:
         *_empty(plan, guards),
         *_removals(planned, plan.owned_pairs, guards),
         *_defaults(planned, guards),
+        *_protected(planned, guards.protected),
+        *_labels(planned, guards.required_labels),
         *_values(written, guards),
         *_effects(planned, guards, live, apply_to(live, plan.changes)),
         *_twins(plan.twins),
@@ -205,6 +241,42 @@ def _defaults(changes: Iterable[Change], guards: Guards) -> list[Violation]:
         for change in changes
         if DEFAULT in change.entity
     ]
+
+
+def _protected(changes: Iterable[Change], protections: Sequence[Protection]) -> list[Violation]:
+    """Everything about protected entities, with the first protection that matches."""
+    if not protections:
+        return []
+    found: list[Violation] = []
+    for change in changes:
+        for one in protections:
+            if one.entities.matches(change.entity):
+                why = f": {one.reason}" if one.reason else ""
+                message = f"{change.action} on a protected entity{why}"
+                found.append(_of(change, Guard.PROTECTED_ENTITIES, message))
+                break
+    return found
+
+
+def _labels(changes: Iterable[Change], rules: Sequence[LabelRule]) -> list[Violation]:
+    """Declared values whose document lacks a label. A removal has no document any more, so it needs none."""
+    if not rules:
+        return []
+    found: list[Violation] = []
+    for change in changes:
+        claim = change.claim
+        if claim is None or change.removes:
+            continue
+        there = {name for name, text in claim.labels if text}
+        needed = [
+            name for one in rules if one.entities.matches(change.entity) for name in one.labels
+        ]
+        missing = [name for name in dict.fromkeys(needed) if name not in there]
+        if missing:
+            kind = "label" if len(missing) == 1 else "labels"
+            message = f"its document {claim.document} lacks the {kind} {', '.join(missing)}"
+            found.append(_of(change, Guard.REQUIRED_LABELS, message))
+    return found
 
 
 def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:

@@ -17,6 +17,31 @@ def test_a_duration_has_its_seconds(text: str, value: float) -> None:
     assert seconds(text) == value
 
 
+def test_protected_entities_and_required_labels_are_read() -> None:
+    guards = from_spec(
+        "prod",
+        {
+            "bootstrapServers": "a:1",
+            "guards": {
+                "protected": [
+                    {"user": {"prefix": "admin-"}, "reason": "the platform team's"},
+                    {"forms": ["defaultIp"]},
+                ],
+                "requiredLabels": [{"forms": ["defaultUser"], "labels": ["owner", "approved-by"]}],
+            },
+        },
+    ).guards
+    first, second = guards.protected
+    assert (first.reason, second.reason) == ("the platform team's", "")
+    assert first.entities.matches(Entity(("admin-x", "app", ABSENT)))
+    assert not first.entities.matches(Entity(("other", ABSENT, ABSENT)))
+    assert second.entities.matches(Entity((ABSENT, ABSENT, None)))
+    (rule,) = guards.required_labels
+    assert rule.labels == ("owner", "approved-by")
+    assert rule.entities.matches(Entity((None, ABSENT, ABSENT)))
+    assert not rule.entities.matches(Entity((None, "app", ABSENT)))
+
+
 def test_bounds_come_in_the_order_of_the_columns_and_quantities_are_exact() -> None:
     made = bounds_of(
         {"requestPercentage": {"max": 12.5}, "producerByteRate": {"min": "1.5Ki", "max": 2**60}}

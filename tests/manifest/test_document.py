@@ -40,6 +40,7 @@ def test_a_document_becomes_a_declaration_with_every_field() -> None:
     made = from_resource(resource, "somewhere")
     assert made.cluster == "prod"
     assert made.labels == {"team": "payments"}
+    assert made.declaration.labels == (("team", "payments"),)
     one = made.declaration
     assert one.document == "payments/a"
     assert one.limits == (10485760.0, None, 50.5, None, None)

@@ -14,13 +14,15 @@ from reconciler.quota.guards import (
     Bound,
     Guard,
     Guards,
+    LabelRule,
     NewlyUnlimited,
+    Protection,
     Violation,
     check,
     own_limits,
 )
 from reconciler.quota.keys import Key
-from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import State, limits_of
@@ -233,6 +235,92 @@ def test_a_user_with_the_name_of_the_default_is_not_protected():
     assert broken(replace(OFF, protect_defaults=True), change(None, 1e6, subject=named)) == []
 
 
+ADMINS = Protection(entities=EntityPattern(user=NamePattern(prefix="admin-")), reason="platform's")
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 1e6), (1e6, 2e6), (1e6, None)])
+def test_nothing_is_done_to_protected_entities(before, after):
+    guards = replace(OFF, protected=(ADMINS,))
+    one = change(before, after, subject=entity(user="admin-a", client_id="app"))
+    (violation,) = check(
+        Plan(cluster_id="c", changes=(one, change(before, after))), guards, State()
+    )
+    assert violation == Violation(
+        guard=Guard.PROTECTED_ENTITIES,
+        message=f"{one.action} on a protected entity: platform's",
+        entity=one.entity,
+        key=RATE,
+        place="" if after is None else "a.yaml:7",
+    )
+    assert broken(OFF, one) == []
+
+
+def test_of_two_protections_the_first_says_why_and_one_without_a_reason_says_none():
+    silent = Protection(entities=EVERYTHING)
+    one = change(None, 1e6, subject=entity(user="admin-a"))
+    for order, words in (((silent, ADMINS), ""), ((ADMINS, silent), ": platform's")):
+        made = Plan(cluster_id="c", changes=(one,))
+        (violation,) = check(made, replace(OFF, protected=order), State())
+        assert violation.message == f"create on a protected entity{words}"
+
+
+OWNED_DEFAULTS = LabelRule(
+    entities=EntityPattern(forms=frozenset({Form.DEFAULT_USER})), labels=("owner", "approved-by")
+)
+
+
+def labelled(**labels: str) -> Change:
+    made = change(None, 1e6, subject=entity(user=DEFAULT))
+    assert made.claim is not None
+    pairs = tuple((name.replace("_", "-"), text) for name, text in labels.items())
+    return replace(made, claim=replace(made.claim, labels=pairs))
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({}, "labels owner, approved-by"),
+        ({"owner": "platform"}, "label approved-by"),
+        ({"owner": "", "approved_by": "me"}, "label owner"),
+        ({"owner": "platform", "approved_by": "me", "more": "x"}, ""),
+    ],
+)
+def test_documents_of_some_entities_need_labels_that_are_not_empty(labels, words):
+    guards = replace(OFF, required_labels=(OWNED_DEFAULTS,))
+    found = check(Plan(cluster_id="c", changes=(labelled(**labels),)), guards, State())
+    assert [one.message for one in found] == (
+        [f"its document t/one lacks the {words}"] if words else []
+    )
+    assert all(one.guard is Guard.REQUIRED_LABELS for one in found)
+    assert all((one.place, one.key) == ("a.yaml:7", RATE) for one in found)
+
+
+def test_all_label_rules_that_match_hold_and_each_label_is_named_once():
+    more = LabelRule(entities=EVERYTHING, labels=("owner", "team"))
+    guards = replace(OFF, required_labels=(OWNED_DEFAULTS, more))
+    (violation,) = check(Plan(cluster_id="c", changes=(labelled(),)), guards, State())
+    assert violation.message.endswith("lacks the labels owner, approved-by, team")
+    assert broken(guards, change(None, 1e6)) == [Guard.REQUIRED_LABELS]
+    assert broken(replace(OFF, required_labels=(OWNED_DEFAULTS,)), change(None, 1e6)) == []
+
+
+def test_what_is_removed_or_declared_nowhere_needs_no_label():
+    guards = replace(OFF, required_labels=(LabelRule(entities=EVERYTHING, labels=("owner",)),))
+    assert broken(guards, change(1e6, None)) == []
+    assert broken(guards, replace(labelled(), before=1e6, after=None)) == []
+    assert broken(guards, change(1e6, 2e6, declared=False)) == []
+
+
+def test_an_override_passes_protection_and_labels():
+    guards = replace(
+        OFF,
+        protected=(Protection(entities=EVERYTHING),),
+        required_labels=(LabelRule(entities=EVERYTHING, labels=("owner",)),),
+    )
+    for cause in (Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED):
+        assert broken(guards, change(1e6, 2e6, cause=cause)) == []
+
+
 def test_no_document_at_all_is_refused_while_something_is_ours():
     guards = replace(OFF, allow_empty=False)
     assert broken(guards, owned_pairs=1) == [Guard.EMPTY_DESIRED]
@@ -268,6 +356,10 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
         bounds=(
             Bound(entities=EntityPattern(client_id=NamePattern(exact="c")), key=RATE, maximum=1e9),
         ),
+        protected=(Protection(entities=EntityPattern(client_id=NamePattern(exact="c"))),),
+        required_labels=(
+            LabelRule(entities=EntityPattern(client_id=NamePattern(exact="c")), labels=("owner",)),
+        ),
     )
     found = broken(guards, *changes, owned_pairs=20, twins=(twin(),))
     assert found == [
@@ -275,6 +367,8 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
         Guard.MAX_REMOVALS,
         Guard.MAX_REMOVED_SHARE,
         Guard.PROTECTED,
+        Guard.PROTECTED_ENTITIES,
+        Guard.REQUIRED_LABELS,
         Guard.UNIT_SLIP,
         Guard.BOUNDS,
         *[Guard.NEWLY_UNLIMITED] * 5,

@@ -59,6 +59,13 @@ FULL_CLUSTER: Mapping[str, Any] = {
         "newlyUnlimited": "Refuse",
         "protectDefaults": True,
         "window": "30m",
+        "protected": [
+            {"user": NAMES["prefix"], "reason": "the platform team's"},
+            {"forms": ["defaultIp"]},
+        ],
+        "requiredLabels": [
+            {"forms": ["defaultUser"], "labels": ["owner", "example.com/approved-by"]}
+        ],
         "bounds": [
             {
                 "forms": ["user"],
