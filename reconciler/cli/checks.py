@@ -7,7 +7,7 @@ the newest times in our own records, which other machines may have written.
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,23 +70,54 @@ async def run_all(console: Console, target: Target) -> Checkup:
     try:
         config = target.client_config(console)
     except KquotaError as error:
-        return Checkup(cluster_id="", checks=(_failed("configuration", error),))
+        return unusable(error)
+    return await examine(
+        config,
+        patience=target.where.timeout or PATIENCE_SECONDS,
+        expected=target.settings.expected_cluster_id,
+        configured=target.project is not None,
+        records=lambda cluster: _records(target, cluster),
+    )
+
+
+def unusable(error: KquotaError) -> Checkup:
+    """All that can be said where there is no usable configuration."""
+    return Checkup(cluster_id="", checks=(_failed("configuration", error),))
+
+
+async def examine(
+    config: ClientConfig,
+    *,
+    patience: float,
+    expected: str | None,
+    configured: bool = True,
+    records: Callable[[Cluster], AsyncIterator[Check]] | None = None,
+) -> Checkup:
+    """Every answer that a client with this configuration gets.
+
+    Args:
+        config: How to reach the cluster.
+        patience: Seconds for one question.
+        expected: The id that must answer; ``None`` = any.
+        configured: Whether there is a place where an expected id could be written down.
+        records: What else there is to say of the cluster that answered.
+    """
     made = [_ok("configuration", _described(config))]
     made += [check async for check in _addresses(config)]
     seen = _Heard()
     events = Events(connected=seen.connected, authenticated=seen.authenticated)
-    patience = target.where.timeout or PATIENCE_SECONDS
     async with QuotaClient(config, events=events) as client:
         try:
             cluster = await client.cluster(timeout=patience)
         except KquotaError as error:
             made += [*seen.checks(config), _failed("answers", error)]
             return Checkup(cluster_id="", checks=tuple(made))
-        made += [*seen.checks(config), *_identity(target, cluster)]
+        made += [*seen.checks(config), *_identity(cluster, expected, configured=configured)]
         made += [check async for check in _brokers(client, cluster, patience)]
         made += [check async for check in _rights(client, cluster, patience)]
         made.append(await _callback(client, patience))
-        made += [check async for check in _records(target, cluster)]
+        if records is not None:
+            made += [check async for check in records(cluster)]
     return Checkup(cluster_id=cluster.id, checks=tuple(made))
 
 
@@ -156,14 +187,13 @@ class _Heard:
         return made
 
 
-def _identity(target: Target, cluster: Cluster) -> list[Check]:
-    expected = target.settings.expected_cluster_id
+def _identity(cluster: Cluster, expected: str | None, *, configured: bool) -> list[Check]:
     made: list[Check] = []
     if expected is not None and expected != cluster.id:
         found = f"{cluster.id} answers, {expected} is expected"
         todo = "correct bootstrapServers or expectedClusterId"
         made.append(_bad("cluster", found, todo))
-    elif expected is None and target.project is not None:
+    elif expected is None and configured:
         todo = f"set expectedClusterId: {cluster.id}, so that a wrong address can do no harm"
         made.append(_warning("cluster", f"{cluster.id}, any id would be accepted", todo))
     else:

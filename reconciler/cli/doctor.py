@@ -10,7 +10,6 @@ from reconciler.cli.options import Where, format_option, where_options
 
 if TYPE_CHECKING:
     from reconciler.cli.checks import Checkup
-    from reconciler.cli.where import Target
     from reconciler.render.documents import Json
 
 HELP: Final = """Whether everything works: reachability, TLS, SASL, versions, rights, callback, records, clock.
@@ -38,7 +37,7 @@ def doctor(console: Console, *, where: Where, output: str) -> Exit:
     found = [(target, run(checks.run_all(console, target))) for target in targets(where)]
     if output == "text":
         for target, one in found:
-            _text(console, target, one)
+            tell(console, target.shown, one)
     elif len(found) == 1:
         (_, only), *_ = found
         console.fact(dump(checks_document(only.checks, cluster_id=only.cluster_id)))
@@ -51,11 +50,12 @@ def doctor(console: Console, *, where: Where, output: str) -> Exit:
     return Exit.ERROR if any(one.failed for _, one in found) else Exit.DONE
 
 
-def _text(console: Console, target: "Target", one: "Checkup") -> None:
+def tell(console: Console, about: str, one: "Checkup") -> None:
+    """The checks as text, under a headline."""
     from reconciler.cli.showing import style_of
     from reconciler.render.names import escaped
     from reconciler.render.states import checks_text
 
     style = style_of(console)
-    console.fact(style.paint(escaped(target.shown), "bold"))
+    console.fact(style.paint(escaped(about), "bold"))
     console.fact(checks_text(one.checks, style=style))

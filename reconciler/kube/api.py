@@ -211,14 +211,8 @@ class Api:
         Raises:
             Conflict: It exists (``reason`` is ``AlreadyExists``).
         """
-        wanted = Request(
-            verb="create",
-            resource=resource,
-            namespace=namespace,
-            body=_encoded(body),
-            repeatable=False,
-        )
-        return await self._object(wanted, patience)
+        wanted = Request(verb="create", resource=resource, namespace=namespace, repeatable=False)
+        return await self._object(replace(wanted, body=_encoded(body)), patience)
 
     async def replace(
         self,
@@ -306,14 +300,8 @@ class Api:
         subresource: str = "",
     ) -> Obj:
         """A merge patch: what is given is set, ``None`` removes, everything else stays."""
-        wanted = Request(
-            verb="merge",
-            resource=resource,
-            namespace=namespace,
-            name=name,
-            subresource=subresource,
-            body=_encoded(body),
-        )
+        wanted = Request(verb="merge", resource=resource, namespace=namespace, name=name)
+        wanted = replace(wanted, subresource=subresource, body=_encoded(body))
         return await self._object(wanted, None)
 
     async def delete(

@@ -1,0 +1,64 @@
+"""Log records of a program that serves for days: as text for people, or one JSON object per line. Standard error only."""
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Final
+
+from reconciler.render.names import escaped
+
+FORMATS: Final = ("text", "json")
+_QUIET: Final = ("kopf", "aiohttp", "kubernetes", "asyncio", "urllib3")
+"""Libraries of others: only warnings, because what they say below may quote requests."""
+
+
+class JsonLines(logging.Formatter):
+    """``{"time": ..., "level": ..., "logger": ..., "message": ...}``; an error has its traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, whatever is in the message."""
+        told: dict[str, str] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info is not None and record.exc_info[0] is not None:
+            told["error"] = "".join(traceback.format_exception(*record.exc_info)).rstrip()
+        return json.dumps(told)
+
+
+class TextLines(logging.Formatter):
+    """Time, level and message; nothing in a message forges a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and a traceback below it where there is one."""
+        line = f"{_time(record)} {record.levelname.lower():<8} {escaped(record.getMessage())}"
+        if record.exc_info is None or record.exc_info[0] is None:
+            return line
+        return f"{line}\n{''.join(traceback.format_exception(*record.exc_info)).rstrip()}"
+
+
+def _time(record: logging.LogRecord) -> str:
+    stamp = datetime.fromtimestamp(record.created, UTC)
+    return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
+    """Send everything to standard error from now on; earlier handlers go.
+
+    Args:
+        form: ``text`` or ``json``.
+        level: What is told of our own work.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    root = logging.getLogger()
+    for one in root.handlers[:]:
+        root.removeHandler(one)
+    root.addHandler(handler)
+    root.setLevel(level)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))

@@ -1,0 +1,174 @@
+"""Whether an operator with these settings could work: every right that it uses, asked for; every QuotaCluster, configured.
+
+The table of rights is the operator's own; a test holds it against the chart's Roles and against what it really asks for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.client import ClientConfig
+from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFound
+from reconciler.kube import served
+from reconciler.kube.api import Api, Review
+from reconciler.kube.cluster_file import read_clusters
+from reconciler.kube.credentials import NONE, NOT_FOUND, client_config, credentials_of
+from reconciler.kube.resources import Obj, name_of, operator_class_of, status_of
+from reconciler.kube.served import Resource
+from reconciler.kube.settings import Settings
+from reconciler.kube.standing import cluster_problems
+from reconciler.manifest.cluster import QuotaCluster, from_spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """Something that the operator does, and why.
+
+    Attributes:
+        verb: Kubernetes' word.
+        resource: Of which kind.
+        purpose: What for.
+        subresource: For example ``status``.
+        namespace: Where; ``None`` = in the whole cluster.
+        name: Of one object only; "" = any.
+    """
+
+    verb: str
+    resource: Resource
+    purpose: str
+    subresource: str = ""
+    namespace: str | None = None
+    name: str = ""
+
+    def __str__(self) -> str:
+        kind = self.resource.plural + (f"/{self.subresource}" if self.subresource else "")
+        one = f" {self.name}" if self.name else ""
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {kind}{one}{where}"
+
+
+_DOCUMENTS: Final = (
+    ("list", served.CLIENT_QUOTAS, "", "to know what is declared, and that nothing is missing"),
+    ("watch", served.CLIENT_QUOTAS, "", "to hear of changes"),
+    ("patch", served.CLIENT_QUOTAS, "status", "to say how each document stands, and to keep records"),
+    ("patch", served.CLIENT_QUOTAS, "", "to put its finalizer on and take it off"),
+    ("release", served.CLIENT_QUOTAS, "", "so that the admission policy lets it change its finalizer"),
+    ("create", served.EVENTS, "", "to tell of transitions"),
+)  # fmt: skip
+_OWN: Final = (
+    ("list", served.CONFIG_MAPS, "to read the records of what it owns"),
+    ("create", served.CONFIG_MAPS, "to write them"),
+    ("update", served.CONFIG_MAPS, "to write them"),
+    ("delete", served.CONFIG_MAPS, "to drop parts that are no longer needed"),
+    ("get", served.SECRETS, "to read credentials of Kafka clusters"),
+    ("list", served.SECRETS, "to hear of rotated credentials"),
+    ("watch", served.SECRETS, "to hear of rotated credentials"),
+)
+_CLUSTERS: Final = (
+    ("list", "", "to know which Kafka clusters there are"),
+    ("watch", "", "to hear of changes"),
+    ("patch", "status", "to say how each cluster stands"),
+)
+
+
+def rights(settings: Settings) -> Iterator[Right]:
+    """Every right that an operator with these settings uses."""
+    own = settings.operator_namespace
+    for namespace in settings.namespaces or (None,):
+        for verb, resource, subresource, purpose in _DOCUMENTS:
+            yield Right(
+                verb=verb,
+                resource=resource,
+                subresource=subresource,
+                namespace=namespace,
+                purpose=purpose,
+            )
+    for verb, resource, purpose in _OWN:
+        yield Right(verb=verb, resource=resource, namespace=own, purpose=purpose)
+    if settings.leader_elect:
+        lease = settings.lease_name
+        elect = "to elect who acts"
+        yield Right(verb="create", resource=served.LEASES, namespace=own, purpose=elect)
+        for verb in ("get", "update"):
+            yield Right(verb=verb, resource=served.LEASES, namespace=own, name=lease, purpose=elect)
+    if settings.quota_clusters is None:
+        for verb, subresource, purpose in _CLUSTERS:
+            yield Right(
+                verb=verb,
+                resource=served.QUOTA_CLUSTERS,
+                subresource=subresource,
+                purpose=purpose,
+            )
+
+
+async def asked(api: Api, right: Right) -> Review:
+    """Whether we have it.
+
+    Raises:
+        KubernetesError: The API server cannot be asked.
+    """
+    return await api.review(
+        right.resource,
+        right.verb,
+        namespace=right.namespace,
+        name=right.name,
+        subresource=right.subresource,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """One QuotaCluster, and how to reach it.
+
+    Attributes:
+        name: Of the QuotaCluster.
+        expected: Id that must answer, by spec or pinned by the operator; ``None`` = any.
+        config: ``None`` where ``error`` says why there is none.
+        error: What is wrong with it; ``None`` = nothing.
+    """
+
+    name: str
+    expected: str | None = None
+    config: ClientConfig | None = None
+    error: KquotaError | None = None
+
+
+async def configured(api: Api, settings: Settings) -> Sequence[Configured]:
+    """Every QuotaCluster that an operator with these settings serves, by name.
+
+    Raises:
+        KquotaError: They cannot be listed, or their file cannot be read.
+    """
+    if settings.quota_clusters is not None:
+        objects: Sequence[Obj] = read_clusters(settings.quota_clusters)
+    else:
+        objects = (await api.list(served.QUOTA_CLUSTERS)).items
+    ours = [one for one in objects if operator_class_of(one) == settings.operator_class]
+    return [await _configured(api, settings, one) for one in sorted(ours, key=name_of)]
+
+
+async def _configured(api: Api, settings: Settings, obj: Obj) -> Configured:
+    name = name_of(obj)
+    problems = cluster_problems(obj, allow_references=settings.allow_references)
+    if problems:
+        return Configured(name=name, error=ConfigError("; ".join(problems)))
+    cluster = from_spec(name, obj["spec"])
+    pinned = status_of(obj).get("clusterId")
+    expected = cluster.expected_cluster_id or (pinned if isinstance(pinned, str) else None)
+    try:
+        config = await _config(api, settings, cluster)
+    except KquotaError as error:
+        return Configured(name=name, expected=expected, error=error)
+    return Configured(name=name, expected=expected, config=config)
+
+
+async def _config(api: Api, settings: Settings, cluster: QuotaCluster) -> ClientConfig:
+    credentials = NONE
+    if cluster.secret_name is not None:
+        place = f"{settings.operator_namespace}/{cluster.secret_name}"
+        try:
+            secret = await api.get(served.SECRETS, settings.operator_namespace, cluster.secret_name)
+        except NotFound:
+            raise CredentialsError(f"there is no Secret {place}", reason=NOT_FOUND) from None
+        credentials = credentials_of(secret)
+    return client_config(cluster, credentials, allow_references=settings.allow_references)

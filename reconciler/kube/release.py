@@ -1,0 +1,202 @@
+"""Taking our finalizer off, where no operator will: records to the ConfigMaps first, then the finalizers. Kafka is not asked.
+
+What a document applied stands in its own status and would go with it. So it is kept as orphaned, by cluster id, before
+anything lets go; an operator that comes back then knows whose a quota was, and a document that is still there takes
+its records back. Run again, it does only what is left.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from reconciler.errors import (
+    Conflict,
+    InventoryError,
+    KquotaError,
+    KubernetesError,
+    NotFound,
+)
+from reconciler.kube import finalizers, shelf
+from reconciler.kube.api import Api
+from reconciler.kube.records import release as released_records
+from reconciler.kube.resources import (
+    Obj,
+    document_of,
+    has_finalizer,
+    name_of,
+    namespace_of,
+    status_of,
+)
+from reconciler.kube.served import CLIENT_QUOTAS
+from reconciler.kube.shards import Kept
+from reconciler.quota.owned import Owned, Pair
+
+IN_FLIGHT: Final = 16
+TRIES: Final = 3
+_TEST_FAILED: Final = 422
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """What became of a release.
+
+    Attributes:
+        documents: ``namespace/name`` of those that are free now, sorted.
+        pairs: How many pairs of entity and key were kept as orphaned.
+        unkept: Documents whose records could not be kept, with the reason; they are free all the same.
+        failed: Documents whose finalizer is still there, with the reason.
+    """
+
+    documents: tuple[str, ...] = ()
+    pairs: int = 0
+    unkept: Mapping[str, str] = field(default_factory=dict[str, str])
+    failed: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+async def release(
+    api: Api,
+    *,
+    namespaces: Sequence[str],
+    operator_namespace: str,
+    progress: Progress,
+) -> Released:
+    """Take our finalizer off every ClientQuota that has it.
+
+    Args:
+        api: The way to the API server.
+        namespaces: Where; empty = everywhere.
+        operator_namespace: Where the records are.
+        progress: How far it is.
+
+    Raises:
+        KubernetesError: ClientQuotas could not be listed; nothing was changed.
+    """
+    held = await _held(api, namespaces)
+    pairs, unkept = await _keep(api, operator_namespace, held, progress)
+    failed = await _let_go(api, held, progress)
+    # An operator that still runs puts its finalizer back.
+    again = {document_of(one) for one in await _held(api, namespaces)} - failed.keys()
+    failed |= dict.fromkeys(again, "its finalizer came back: an operator is running")
+    free = sorted({document_of(one) for one in held} - failed.keys())
+    return Released(documents=tuple(free), pairs=pairs, unkept=unkept, failed=failed)
+
+
+async def _held(api: Api, namespaces: Sequence[str]) -> list[Obj]:
+    found: list[Obj] = []
+    for namespace in namespaces or (None,):
+        listing = await api.list(CLIENT_QUOTAS, namespace)
+        found += [one for one in listing.items if has_finalizer(one)]
+    return found
+
+
+# ---- records ---------------------------------------------------------------------------------
+
+
+async def _keep(
+    api: Api, namespace: str, held: Sequence[Obj], progress: Progress
+) -> tuple[int, dict[str, str]]:
+    """Records of the documents to the ConfigMaps; how many pairs, and what could not be kept."""
+    by_cluster: dict[str, list[Obj]] = {}
+    unkept: dict[str, str] = {}
+    for one in held:
+        cluster_id = status_of(one).get("clusterId")
+        if isinstance(cluster_id, str):
+            by_cluster.setdefault(cluster_id, []).append(one)
+        elif status_of(one).get("keys"):
+            unkept[document_of(one)] = "its status does not say which Kafka cluster it is about"
+    pairs = 0
+    for number, (cluster_id, documents) in enumerate(sorted(by_cluster.items()), 1):
+        readable, faults = _readable(cluster_id, documents)
+        unkept |= faults
+        try:
+            kept = _orphaned_by(cluster_id, readable)
+            if kept.pairs:
+                _ = await shelf.change(api, namespace, cluster_id, kept)
+                pairs += len(kept.pairs)
+        except KquotaError as error:
+            unkept |= {document_of(one): str(error) for one in readable}
+        progress("records", number, len(by_cluster))
+    return pairs, unkept
+
+
+def _readable(cluster_id: str, documents: Iterable[Obj]) -> tuple[list[Obj], dict[str, str]]:
+    """The documents whose status can be read, and the faults of the others."""
+    readable: list[Obj] = []
+    faults: dict[str, str] = {}
+    for one in documents:
+        try:
+            _ = released_records(Owned(cluster_id=cluster_id), [one])
+        except InventoryError as error:
+            faults[document_of(one)] = str(error)
+        else:
+            readable.append(one)
+    return readable, faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Orphaned:
+    """What is done to the records of one cluster id; callable, so that it can be done again after a conflict."""
+
+    documents: Sequence[Obj]
+    pairs: frozenset[Pair]
+
+    def __call__(self, kept: Kept) -> Kept:
+        rest = released_records(kept.rest, self.documents)
+        return replace(kept, rest=replace(rest, orphaned=rest.orphaned | self.pairs))
+
+
+def _orphaned_by(cluster_id: str, documents: Sequence[Obj]) -> _Orphaned:
+    left = released_records(Owned(cluster_id=cluster_id), documents)
+    pairs = frozenset(
+        (subject, key) for subject, record in left.records.items() for key, _ in record.pairs()
+    )
+    return _Orphaned(documents=documents, pairs=pairs)
+
+
+# ---- finalizers ------------------------------------------------------------------------------
+
+
+async def _let_go(api: Api, held: Sequence[Obj], progress: Progress) -> dict[str, str]:
+    """Take the finalizers off; the documents that still have theirs, with the reason."""
+    failed: dict[str, str] = {}
+    slots = asyncio.Semaphore(IN_FLIGHT)
+    done = 0
+
+    async def one(obj: Obj) -> None:
+        nonlocal done
+        async with slots:
+            try:
+                await _free(api, obj)
+            except KubernetesError as error:
+                failed[document_of(obj)] = str(error)
+        done += 1
+        progress("finalizers", done, len(held))
+
+    _ = await asyncio.gather(*(one(obj) for obj in held))
+    return failed
+
+
+async def _free(api: Api, obj: Obj) -> None:
+    namespace, name = namespace_of(obj), name_of(obj)
+    present: Mapping[str, Any] = obj
+    for left in reversed(range(TRIES)):
+        try:
+            _ = await api.patch_json(CLIENT_QUOTAS, namespace, name, finalizers.removing(present))
+        except NotFound:
+            return
+        except KubernetesError as error:
+            # Other finalizers came or went, so that ours stands elsewhere.
+            moved = isinstance(error, Conflict) or error.status == _TEST_FAILED
+            if not moved or not left:
+                raise
+            try:
+                present = await api.get(CLIENT_QUOTAS, namespace, name)
+            except NotFound:
+                return
+            if not has_finalizer(present):
+                return
+        else:
+            return
