@@ -12,9 +12,9 @@ MOST_LINES: Final = 20
 LONGEST_NAME: Final = 120
 
 _CHANGES: Final = {
-    Event.BEGAN: "were changed behind our back",
-    Event.CHANGED: "differ from what was applied, and that is not the same as before",
-    Event.REMINDED: "still differ from what was applied",
+    Event.BEGAN: "changed behind our back",
+    Event.CHANGED: "changed behind our back, and not the same as before",
+    Event.REMINDED: "still not as applied",
 }
 
 

@@ -1,0 +1,154 @@
+"""`kquota drift --notify`: a look from a timer, with a memory between looks, and secrets that stay secret."""
+
+import json
+import stat
+
+import pytest
+
+from tests.cli.projects import project, quota
+from tests.notify.receivers import Got, is_signed
+from tests.servers.inbox import Inbox
+
+USER_A = (("user", "a"),)
+KEY = "kept-between-us"
+PLACE = "/services/T0SECRET"
+WEBHOOK = ("drift", "--notify", "webhook=env:HOOK", "--notify-key", "env:HOOK_KEY")
+
+
+@pytest.fixture
+def inbox():
+    with Inbox() as running:
+        yield running
+
+
+@pytest.fixture
+def applied(kquota, folder, sandbox, inbox, monkeypatch):
+    """A project with one document, applied, and receivers in the environment."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    monkeypatch.setenv("HOOK", inbox.url(PLACE))
+    monkeypatch.setenv("HOOK_KEY", KEY)
+    return folder
+
+
+def drifted(sandbox, value: float = 5000.0) -> None:
+    sandbox.seed({USER_A: {"producer_byte_rate": value}})
+
+
+def test_drift_is_told_once_however_often_somebody_looks_then_its_end(kquota, applied, sandbox, inbox):  # fmt: skip
+    assert kquota(*WEBHOOK).code == 0
+    assert inbox.posts == []
+    drifted(sandbox)
+    for _ in range(3):
+        assert kquota(*WEBHOOK).code == 0
+    assert [one.json["event"] for one in inbox.posts] == ["began"]
+    drifted(sandbox, 6000.0)
+    assert kquota(*WEBHOOK).code == 0
+    drifted(sandbox, 10485760.0)
+    assert kquota(*WEBHOOK).code == 0
+    assert [one.json["event"] for one in inbox.posts] == ["began", "changed", "ended"]
+    began = inbox.posts[0]
+    assert began.json["pairs"][0]["entityText"] == "user=a"
+    assert began.json["cluster"] == "prod"
+    time = float(began.headers["X-Kquota-Signature"].partition(",")[0][2:])
+    assert is_signed(Got(path="", headers=began.headers, body=began.body), key=KEY, now=time)
+
+
+def test_several_receivers_get_forms_of_their_own(kquota, applied, sandbox, inbox, monkeypatch):
+    (applied / "events").write_text(inbox.url("/events") + "\n")
+    monkeypatch.setenv("SLACK", inbox.url("/slack"))
+    drifted(sandbox)
+    ran = kquota(*WEBHOOK, "--notify", "cloudevents=file:events", "--notify", "slack=env:SLACK")
+    assert ran.code == 0
+    by_path = {one.path: one for one in inbox.posts}
+    assert by_path["/events"].json["type"] == "io.kafka-quotas.drift.began.v1"
+    assert by_path["/slack"].json["text"].startswith(":warning: prod: 1 quota ")
+    assert "X-Kquota-Signature" in by_path["/events"].headers
+    assert "X-Kquota-Signature" not in by_path["/slack"].headers
+
+
+def test_a_message_that_was_not_taken_is_an_error_and_is_offered_again(kquota, applied, sandbox, inbox):  # fmt: skip
+    drifted(sandbox)
+    inbox.status = 404
+    ran = kquota(*WEBHOOK, "--detailed-exitcode")
+    assert ran.code == 1
+    assert "webhook=env:HOOK: http://127.0.0.1" in ran.err
+    assert "answered 404" in ran.err
+    assert "user=a" in ran.out
+    assert "T0SECRET" not in ran.out + ran.err
+    inbox.status = 200
+    assert kquota(*WEBHOOK, "--detailed-exitcode").code == 2
+    assert [one.json["event"] for one in inbox.posts] == ["began", "began"]
+
+
+def test_the_memory_is_private_holds_no_secret_and_may_stand_elsewhere(kquota, applied, sandbox):
+    drifted(sandbox)
+    assert kquota(*WEBHOOK, "--notify-state", "told.json").code == 0
+    memory = applied / "told.json"
+    assert "T0SECRET" not in memory.read_text()
+    assert KEY not in memory.read_text()
+    assert json.loads(memory.read_text())["told"][0]["receiver"] == "webhook=env:HOOK"
+    assert not (applied / ".kquota/notified.json").exists()
+    assert stat.S_IMODE((applied / ".kquota").stat().st_mode) == 0o700
+
+
+def test_a_damaged_memory_is_named_and_nothing_is_told(kquota, applied, sandbox, inbox):
+    drifted(sandbox)
+    (applied / "told.json").write_text("{")
+    ran = kquota(*WEBHOOK, "--notify-state", "told.json")
+    assert (ran.code, inbox.posts) == (1, [])
+    assert "told.json" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--notify", "slack=https://hooks.slack.com/T0SECRET"), "not the secret itself"),
+        (("--notify", "https://hooks.slack.com/T0SECRET"), "SHAPE=env:NAME"),
+        (("--notify", "pager=env:HOOK"), "shapes are webhook, slack, cloudevents"),
+        (("--notify", "slack=env:NOWHERE"), "NOWHERE is not set"),
+        (("--notify", "slack=file:nowhere"), "nowhere cannot be read"),
+        (("--notify", "slack=env:HOOK_KEY"), "does not hold the address"),
+        (("--notify", "slack=env:HOOK", "--notify-key", "T0SECRET"), "not the secret itself"),
+        (("--notify-key", "env:HOOK_KEY"), "about --notify"),
+        (("--interval", "1m"), "--interval is about --watch"),
+        (("--confirm-after", "3"), "--confirm-after is about --watch"),
+        (("--correct-drift",), "--correct-drift is about --watch"),
+        (("--metrics-address", ":0"), "--metrics-address is about --watch"),
+        (("--metrics-entity-labels",), "about --metrics-address"),
+        (("--watch", "--detailed-exitcode"), "says nothing"),
+        (("--watch", "--correct-drift", "--read-only"), "forbids"),
+        (("--watch", "--metrics-address", "nowhere"), "no address to listen on"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_before_anything_is_done_and_shows_no_secret(kquota, applied, inbox, arguments, words):  # fmt: skip
+    ran = kquota("drift", *arguments)
+    assert ran.code == 1
+    assert words in ran.err
+    assert "T0SECRET" not in ran.err
+    assert inbox.posts == []
+
+
+def test_unsigned_messages_and_open_lines_are_warned_of(kquota, applied, monkeypatch):
+    monkeypatch.setenv("OPEN", "http://receiver.example/T0SECRET")
+    ran = kquota("drift", "--notify", "webhook=env:OPEN")
+    assert ran.code == 0
+    assert "webhook=env:OPEN: http://receiver.example is told over an open line" in ran.err
+    assert "messages are not signed" in ran.err
+    assert "T0SECRET" not in ran.err
+
+
+def test_a_missing_extra_is_named_with_what_to_type(kquota, applied, monkeypatch):
+    monkeypatch.setattr("reconciler.cli.extras.MODULES", {"http": ("no_such_module",)})
+    ran = kquota(*WEBHOOK)
+    assert ran.code == 1
+    assert "--notify needs no_such_module" in ran.err
+    assert "pip install 'kafka-quota-reconciler[http]'" in ran.err
+
+
+def test_a_correction_that_the_project_does_not_allow_is_refused(kquota, folder, sandbox):
+    for more, why in (("  policy: Observe\n", "its policy is Observe"), ("  suspend: true\n", "it is suspended")):  # fmt: skip
+        project(folder, sandbox.bootstrap, quota("a"), more=more)
+        ran = kquota("drift", "--watch", "--correct-drift")
+        assert ran.code == 1
+        assert why in ran.err

@@ -1,0 +1,215 @@
+"""`kquota drift --watch` as its own process: looks, tells, corrects, is scraped, and ends when it is told to."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from reconciler.sandbox import Fault
+from reconciler.sandbox.faults import Refuse
+from reconciler.sandbox.rules import Failure
+from tests.cli.projects import project, quota
+from tests.servers.inbox import Inbox
+from tests.servers.ports import free_ports
+from tests.servers.prometheus import until
+
+USER_A = (("user", "a"),)
+TEN = 10485760.0
+SECONDS = 20.0
+TREE = Path(__file__).parents[2]
+
+
+class Watch:
+    """The running command; its output goes to files."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        (self.port,) = free_ports(1)
+        self.out, self.err = folder / "watch.out", folder / "watch.err"
+        words = [
+            sys.executable, "-m", "reconciler", "drift", "--watch", "--interval", "200ms",
+            "--metrics-address", f"127.0.0.1:{self.port}", *arguments,
+        ]  # fmt: skip
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            self.process = subprocess.Popen(
+                words, cwd=folder, stdout=out, stderr=err, env=environment()
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def ask(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metric(self, name: str) -> float | None:
+        lines = self.ask("/metrics")[1].splitlines()
+        found = [float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + " ")]
+        return found[0] if found else None
+
+    def waits_for(self, true, doing: str) -> None:
+        until(true, seconds=SECONDS, doing=doing, told=self.story)
+
+    def story(self) -> str:
+        ours = [line for line in self.ask("/metrics")[1].splitlines() if line.startswith("kquota_")]
+        kept = [line for line in ours if not line.endswith(" 0.0") and "seconds" not in line]
+        return "\n".join([self.out.read_text()[-2000:], self.err.read_text()[-2000:], *kept])
+
+    def drifted(self, count: float) -> None:
+        name = 'kquota_pairs{cluster="prod",state="drifted"}'
+        self.waits_for(lambda: self.metric(name) == count, f"{count} drifted pairs")
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS)
+
+
+def environment() -> dict[str, str]:
+    kept = {name: text for name, text in os.environ.items() if name in {"PATH", "HOME", "HOOK"}}
+    return kept | {"PYTHONPATH": str(TREE)}
+
+
+@pytest.fixture
+def applied(kquota, folder, sandbox):
+    """A project with one document, applied."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    return folder
+
+
+def seed(sandbox, value: float) -> None:
+    sandbox.seed({USER_A: {"producer_byte_rate": value}})
+
+
+def rate(sandbox) -> float | None:
+    return sandbox.values().get(USER_A, {}).get("producer_byte_rate")
+
+
+def test_drift_is_seen_told_and_over_and_the_process_ends_well(applied, sandbox, monkeypatch):
+    with Inbox() as inbox:
+        monkeypatch.setenv("HOOK", inbox.url("/T0SECRET"))
+        with Watch(applied, "--notify", "webhook=env:HOOK", "--format", "json") as watch:
+            watch.waits_for(lambda: watch.ask("/readyz") == (200, "ok\n"), "ready")
+            assert watch.ask("/healthz") == (200, "ok\n")
+            watch.drifted(0.0)
+            seed(sandbox, 5000.0)
+            watch.drifted(1.0)
+            inbox.wait(lambda one: one.json["event"] == "began", seconds=SECONDS, doing="drift")
+            assert watch.metric('kquota_interval_seconds{cluster="prod"}') == 0.2
+            assert watch.metric('kquota_kafka_request_seconds_count{api="DescribeClientQuotas",cluster="prod"}') > 0  # fmt: skip
+            assert b"user=a" not in watch.ask("/metrics")[1].encode()
+            seed(sandbox, TEN)
+            watch.drifted(0.0)
+            inbox.wait(lambda one: one.json["event"] == "ended", seconds=SECONDS, doing="recovery")
+            assert watch.stop() == 0
+        assert [one.json["event"] for one in inbox.posts] == ["began", "ended"]
+    lines = [json.loads(line) for line in watch.out.read_text().splitlines()]
+    assert [one["event"] for one in lines] == ["began", "ended"]
+    assert "T0SECRET" not in watch.err.read_text()
+    assert "stopped" in watch.err.read_text()
+
+
+def test_one_look_alone_is_not_believed(applied, sandbox):
+    with Watch(applied, "--confirm-after", "1000") as watch:
+        seed(sandbox, 5000.0)
+        passes = 'kquota_passes_total{cluster="prod",reason="",result="in_order"}'
+        watch.waits_for(lambda: (watch.metric(passes) or 0) > 3, "four looks")
+        assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0.0
+        assert watch.stop() == 0
+    assert watch.out.read_text() == ""
+    # What was seen is on record all the same, for whoever looks next.
+    assert '"drift":[\n["a"' in (applied / ".kquota/inventory.json").read_text()
+
+
+def test_confirmed_drift_is_corrected_where_that_was_asked_for(applied, sandbox):
+    seed(sandbox, 5000000.0)
+    with Watch(applied, "--correct-drift") as watch:
+        watch.waits_for(lambda: rate(sandbox) == TEN, "correction")
+        watch.drifted(0.0)
+        assert watch.metric('kquota_corrections_total{cluster="prod"}') == 1.0
+        assert watch.stop() == 0
+    entries = [
+        json.loads(line) for line in (applied / ".kquota/audit.jsonl").read_text().splitlines()
+    ]
+    assert [one["cause"] for one in entries] == ["Create", "Drift"]
+
+
+def test_somebody_who_sets_it_again_and_again_is_named_and_left_alone(applied, sandbox):
+    seeds = 0
+    with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
+
+        def fought() -> bool:
+            # Between passes only: a pass whose value vanishes waits half a minute for it to become visible.
+            nonlocal seeds
+            if watch.metric('kquota_corrections_total{cluster="prod"}') == seeds < 4:
+                seed(sandbox, 5000000.0)
+                seeds += 1
+            return watch.metric('kquota_drift_fought_pairs{cluster="prod"}') == 1.0
+
+        watch.waits_for(fought, "to be fought")
+        assert watch.metric('kquota_corrections_total{cluster="prod"}') == 3.0
+        assert rate(sandbox) == 5000000.0
+        assert watch.stop() == 0
+    assert "corrected again and again" in watch.out.read_text()
+
+
+def test_a_correction_that_a_guard_speaks_against_is_withheld_and_counted(applied, sandbox):
+    seed(sandbox, 5000.0)  # to correct it, the limit grows by more than ten times
+    with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
+        name = 'kquota_withheld_operations{cluster="prod",guard="maxChangeFactor"}'
+        watch.waits_for(lambda: watch.metric(name) == 1.0, "the guard")
+        watch.drifted(1.0)
+        assert rate(sandbox) == 5000.0
+        assert watch.stop() == 0
+
+
+def test_a_cluster_that_fails_is_not_ready_and_comes_back_by_itself(applied, sandbox):
+    with Watch(applied) as watch:
+        watch.waits_for(lambda: watch.ask("/readyz")[0] == 200, "ready")
+        sandbox.fail(
+            Fault(effect=Refuse(failure=Failure(code=-1, message="not today")), api=48, times=12)
+        )
+        watch.waits_for(
+            lambda: watch.ask("/readyz") == (503, "prod: the last look failed\n"), "unready"
+        )
+        assert watch.ask("/healthz")[0] == 200
+        watch.waits_for(lambda: watch.ask("/readyz")[0] == 200, "ready again")
+        assert watch.stop() == 0
+    assert "warning: prod: " in watch.err.read_text()
+
+
+def test_an_apply_at_the_same_time_fails_neither(applied, sandbox, kquota):
+    with Watch(applied, "--interval", "50ms") as watch:
+        watch.waits_for(lambda: watch.ask("/readyz")[0] == 200, "ready")
+        for value in (11, 12, 13):
+            project(applied, sandbox.bootstrap, quota("a", f"{{producerByteRate: {value}Mi}}"))
+            until(lambda: kquota("apply", "--yes").code == 0, seconds=SECONDS, doing="apply")
+        failed = [
+            line for line in watch.ask("/metrics")[1].splitlines() if 'result="failed"' in line
+        ]
+        assert failed == []
+        assert watch.stop() == 0
+    assert rate(sandbox) == 13 * 1024 * 1024
+
+
+def test_an_address_that_is_taken_is_an_error_at_once(applied, kquota):
+    with Watch(applied) as watch:
+        watch.waits_for(lambda: watch.ask("/healthz")[0] == 200, "the server")
+        ran = kquota("drift", "--watch", "--metrics-address", f"127.0.0.1:{watch.port}")
+        assert ran.code == 1
+        assert "cannot listen on" in ran.err
