@@ -1,0 +1,40 @@
+"""The schema of a status as the CRDs give it, as JSON Schema: closed, so that a field that the API server would drop is a fault."""
+
+from functools import cache
+from pathlib import Path
+
+import yaml
+from jsonschema import Draft202012Validator
+
+CRDS = Path(__file__).parents[2] / "crds"
+_FILES = {
+    "ClientQuota": "kafka-quotas.io_clientquotas.yaml",
+    "QuotaCluster": "kafka-quotas.io_quotaclusters.yaml",
+}
+
+
+@cache
+def validator(kind: str) -> Draft202012Validator:
+    text = (CRDS / _FILES[kind]).read_text()
+    version = yaml.safe_load(text)["spec"]["versions"][0]
+    return Draft202012Validator(
+        _closed(version["schema"]["openAPIV3Schema"]["properties"]["status"])
+    )
+
+
+def _closed(node):
+    if isinstance(node, dict):
+        made = {key: _closed(value) for key, value in node.items() if not key.startswith("x-")}
+        if "properties" in made:
+            made["additionalProperties"] = False
+        return made
+    return [_closed(one) for one in node] if isinstance(node, list) else node
+
+
+def faults(kind: str, status: dict) -> list[str]:
+    """What the API server would refuse or drop."""
+    found = [f"{one.json_path}: {one.message[:200]}" for one in validator(kind).iter_errors(status)]
+    for name, by in (("conditions", "type"), ("keys", "key")):
+        names = [one[by] for one in status.get(name, ())]
+        found += [f"{name} has an item twice"] if len(set(names)) < len(names) else []
+    return found

@@ -1,0 +1,63 @@
+"""What kstatus and Argo CD really make of the statuses that our code writes, one row of the table each."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.kube.reasons import ROWS, TABLE, Reason
+from tests.kube.scenarios import CLUSTERS, DOCUMENTS
+from tests.servers.kube import kstatus, lua
+
+pytestmark = pytest.mark.integration
+
+SCRIPT = (
+    Path(__file__).parents[2] / "charts/kafka-quota-reconciler/files/argocd/health.lua"
+).read_text()
+
+CASES = [
+    *(("ClientQuota", reason, make) for reason, make in DOCUMENTS.items()),
+    *(("QuotaCluster", reason, make) for reason, make in CLUSTERS.items()),
+]
+NAMES = [f"{kind} {reason}" for kind, reason, _ in CASES]
+
+
+@pytest.fixture(scope="module")
+def objects():
+    return {(kind, reason): make() for kind, reason, make in CASES}
+
+
+@pytest.fixture(scope="module")
+def computed(objects):
+    found = kstatus.compute(objects.values())
+    return dict(zip(objects, found, strict=True))
+
+
+@pytest.mark.parametrize(("kind", "reason"), [case[:2] for case in CASES], ids=NAMES)
+def test_kstatus_says_what_the_table_says(computed, kind, reason):
+    assert computed[kind, reason][0] == TABLE[reason].kstatus
+
+
+@pytest.mark.parametrize(("kind", "reason"), [case[:2] for case in CASES], ids=NAMES)
+def test_argo_cd_says_what_the_table_says(objects, kind, reason):
+    assert lua.health(SCRIPT, objects[kind, reason])[0] == TABLE[reason].argo
+
+
+def test_a_status_about_an_older_spec_is_no_answer(objects):
+    obj = objects["ClientQuota", Reason.SYNCED]
+    newer = {**obj, "metadata": {**obj["metadata"], "generation": 2}}
+    assert kstatus.compute([newer])[0][0] == "InProgress"
+    assert lua.health(SCRIPT, newer)[0] == "Progressing"
+
+
+def test_without_a_status_everybody_waits(objects):
+    obj = {**objects["ClientQuota", Reason.SYNCED], "status": {}}
+    assert lua.health(SCRIPT, obj)[0] == "Progressing"
+
+
+def test_what_argo_cd_shows_is_the_sentence(objects):
+    _, message = lua.health(SCRIPT, objects["ClientQuota", Reason.BROKER_REJECTED])
+    assert "no such thing" in message
+
+
+def test_every_row_was_asked():
+    assert {reason for _, reason, _ in CASES} == {row.reason for row in ROWS}
