@@ -48,7 +48,7 @@ def byte_rate(value: float) -> str:
         if value >= size:
             return (
                 f"≈ {value / size:.3g} {name}"
-                if value < 1000 * size
+                if value < 999.5 * size  # beyond, three digits would be written 1e+03
                 else f"≈ {value / size:.0f} {name}"
             )
     return f"{number(value)} B/s"

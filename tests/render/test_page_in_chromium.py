@@ -1,15 +1,19 @@
 """The page in a real browser: it renders, answers, sorts and filters, bears 10,000 entities, and asks nobody for anything."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import merge
 from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.impact import assess
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.owned import Owned
+from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import State, limits_of
 from reconciler.render.documents import value_json
@@ -116,6 +120,25 @@ def test_a_change_shows_both_values_its_effect_its_cause_and_its_place(browser, 
         "team/alice",
     ):
         assert word in row
+
+
+def test_exclusive_removals_stand_in_a_section_of_their_own(browser, tmp_path):
+    state = State(limits={entity(user="stranger"): limits_of({COLUMNS[0]: 5000.0})})
+    removed = Change(
+        entity=entity(user="stranger"),
+        key=COLUMNS[0],
+        before=5000.0,
+        after=None,
+        cause=Cause.UNMANAGED,
+    )
+    made = looked(merge([]), Owned(cluster_id="c"), state)
+    plan = Plan(cluster_id="c", changes=(removed,))
+    preview = replace(made.preview, plan=plan, impact=assess(plan, state))
+    (tmp_path / "page.html").write_text(page(replace(made, preview=preview)))
+    opened(browser, tmp_path / "page.html")
+    assert "user=stranger" in browser.run("return document.querySelector('#exclusive').innerText")
+    assert "user=stranger" not in browser.run("return document.querySelector('#changes').innerText")
+    assert browser.logs()[0] == []
 
 
 def test_a_client_is_looked_up_with_its_levels_that_lost_now_and_after_the_plan(browser, pages):

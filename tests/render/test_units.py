@@ -18,6 +18,7 @@ from reconciler.render import units
         (1.5 * 2**20, "1.5 MiB/s"),
         (1024, "1 KiB/s"),
         (1000, "1 kB/s"),
+        (999.7 * 1024, "≈ 1000 KiB/s"),
         (999, "999 B/s"),
         (10_000_001, "≈ 9.54 MiB/s"),
         (2**40, "1 TiB/s"),

@@ -89,7 +89,7 @@ function sectionsOf(look) {
   const found = new Map(look.findings.map((one) => [one.name, one]));
   const drift = found.get("drift");
   found.delete("drift");
-  const planned = look.declared ? [changesSection(look), affectedSection(look)] : [];
+  const planned = look.declared ? [changesSection(look), exclusiveSection(look), affectedSection(look)] : [];
   const first = facts.page === "plan";
   return [
     troubleSection(look), ...(first ? planned : []), lookupSection(look),

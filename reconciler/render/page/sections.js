@@ -39,10 +39,24 @@ const ROWS_NOTE = "Press a heading to sort. Arrow keys go from row to row, Enter
 
 function changesSection(look) {
   const title = facts.page === "plan" ? "What changes" : "What the documents would change";
-  const amount = look.changes.length;
-  if (!amount) return section("changes", title, 0, says(`Nothing to do: ${count(look.counts.inSync, "declared limit")} in sync.`));
-  return section("changes", title, amount, directionStrip(look), makeTable({
-    label: title, noun: "change", rows: look.changes, note: ROWS_NOTE,
+  const rows = look.changes.filter((row) => word(row[9]) !== EXCLUSIVE);
+  if (!look.changes.length) return section("changes", title, 0, says(`Nothing to do: ${count(look.counts.inSync, "declared limit")} in sync.`));
+  return section("changes", title, rows.length, directionStrip(look), rows.length ? changesTable(title, rows) : null, says(facts.perBroker));
+}
+
+const EXCLUSIVE = "exclusive";
+
+/** Removals of what was never ours stand apart: nobody asked for them by name. */
+function exclusiveSection(look) {
+  const rows = look.changes.filter((row) => word(row[9]) === EXCLUSIVE);
+  if (!rows.length) return null;
+  return section("exclusive", "Exclusive removals", rows.length,
+    says("Live in our scope, declared nowhere and never ours: removed because the cluster is exclusive."), changesTable("Exclusive removals", rows));
+}
+
+function changesTable(label, rows) {
+  return makeTable({
+    label, noun: "change", rows, note: ROWS_NOTE,
     columns: [
       { ...column.entity(), cell: (row) => changedEntity(row), text: (row) => `${entityText(row[0])} ${facts.keys[row[1]].name}` },
       { title: "Action", facet: true, unseen: true, text: (row) => word(row[2]) },
@@ -52,7 +66,7 @@ function changesSection(look) {
       { title: "Why", text: (row) => [7, 8, 9, 12].map((at) => word(row[at])).join(" "), sort: (row) => word(row[7]), cell: (row) => element("span.wide", {}, word(row[7]), word(row[9]) ? [" ", pill(word(row[9]), "warn")] : null, element("span.under", {}, word(row[12]) || word(row[8]))) },
       { title: "Declared at", text: (row) => `${word(row[10])} ${word(row[11])}`, cell: (row) => element("span.place", {}, placeNode(word(row[10]) || "no document"), element("span.under", {}, word(row[11]))) },
     ],
-  }), says(facts.perBroker));
+  });
 }
 
 const MARKS = { create: "+", update: "~", remove: "−" };

@@ -1,0 +1,128 @@
+"""Policy of the trusted project file: what it refuses, where it says so, and whose file decides."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.cli.projects import manifests, project, quota
+
+GUARDS = """\
+  guards:
+    protectDefaults: false
+    protected:
+      - user: {prefix: admin-}
+        reason: the platform team's
+    requiredLabels:
+      - forms: [defaultUser, defaultClientId]
+        labels: [owner]
+    bounds:
+      - user: {prefix: etl-}
+        limits:
+          producerByteRate: {min: 1Mi, max: 20Mi}
+"""
+DEFAULT = quota("every", entity="{user: {default: true}}")
+OWNED = DEFAULT.replace("  namespace: team\n", "  namespace: team\n  labels: {owner: platform}\n")
+
+
+@pytest.fixture
+def prod(folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"), more=GUARDS)
+    return folder
+
+
+def violations(ran) -> dict[str, dict]:
+    return {one["guard"]: one for one in json.loads(ran.out)["violations"]}
+
+
+def test_every_rule_of_the_policy_is_told_with_file_and_line_and_exit_3(kquota, prod, sandbox):
+    manifests(prod, quota("admin-root"), DEFAULT, quota("etl-one", "{producerByteRate: 30Mi}"))
+    ran = kquota("plan", "--format", "json")
+    assert ran.code == 3
+    found = violations(ran)
+    assert set(found) == {"protected", "requiredLabels", "bounds.range"}
+    assert (found["protected"]["file"], found["protected"]["line"]) == ("quotas/all.yaml", 10)
+    assert found["protected"]["message"] == "create on a protected entity: the platform team's"
+    assert found["requiredLabels"]["line"] == 20
+    assert found["requiredLabels"]["message"] == "its document team/every lacks the label owner"
+    assert found["bounds.range"]["line"] == 30
+    text = kquota("plan")
+    assert text.code == 3
+    assert "quotas/all.yaml:10: user=admin-root: create on a protected entity" in text.out
+    assert kquota("apply", "--yes").code == 3
+    assert sandbox.values() == {}
+
+
+def test_a_document_with_its_labels_may_speak_of_defaults(kquota, prod):
+    manifests(prod, OWNED)
+    assert kquota("plan").code == 0
+    manifests(prod, OWNED.replace("platform", '""'))
+    assert kquota("plan").code == 3
+
+
+def test_labels_are_read_alike_however_many_documents_look_alike(kquota, prod):
+    manifests(prod, *(quota(f"u{number}") for number in range(9)), OWNED, OWNED.replace("user: {default", "clientId: {default").replace("name: every", "name: clients"))  # fmt: skip
+    assert kquota("plan").code == 0
+
+
+def test_what_is_protected_stays_when_its_document_goes(kquota, prod, sandbox):
+    project(prod, sandbox.bootstrap, quota("admin-root"), quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    project(prod, sandbox.bootstrap, quota("a"), more=GUARDS)
+    manifests(prod, quota("admin-root", "{consumerByteRate: 1Mi}"), quota("a"))
+    ran = kquota("plan", "--format", "json")
+    assert ran.code == 3
+    messages = sorted(one["message"] for one in json.loads(ran.out)["violations"])
+    assert messages == [
+        "create on a protected entity: the platform team's",
+        "remove on a protected entity: the platform team's",
+    ]
+
+
+def test_validate_says_which_labels_are_missing_without_a_cluster(kquota, prod):
+    manifests(prod, DEFAULT)
+    ran = kquota("validate")
+    assert ran.code == 3
+    assert "quotas/all.yaml:10: " in ran.out
+    assert "lacks the label owner" in ran.out
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True, capture_output=True
+    )  # fmt: skip
+
+
+def test_the_base_revision_decides_and_what_the_head_loosens_is_shown(kquota, prod, sandbox):
+    git("init", "-q", "-b", "main")
+    git("add", "kquota.yaml")
+    git("commit", "-q", "-m", "base")
+    manifests(prod, quota("admin-root"))
+    text = (prod / "kquota.yaml").read_text()
+    (prod / "kquota.yaml").write_text(text.replace("prefix: admin-", "prefix: nobody-"))
+    assert kquota("plan").code == 0
+    ran = kquota("plan", "--config-from", "HEAD", "--format", "json")
+    assert ran.code == 3
+    assert set(violations(ran)) == {"protected"}
+    assert "spec.guards.protected" in ran.err
+    assert "nobody-" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("    protected: [{reason: r}]\n", "at least one of forms, user, clientId and ip"),
+        ("    protected: [{user: {prefix: a}, because: r}]\n", "because"),
+        ("    requiredLabels: [{user: {prefix: a}}]\n", "labels"),
+        ("    requiredLabels: [{user: {prefix: a}, labels: []}]\n", "labels"),
+        ("    requiredLabels: [{user: {prefix: a}, labels: ['a b']}]\n", "kquota.yaml:"),
+        ("    protectd: []\n", "protectd"),
+    ],
+)
+def test_a_policy_with_a_typo_is_an_error_with_its_place(kquota, folder, sandbox, wrong, said):
+    project(folder, sandbox.bootstrap, quota("a"), more="  guards:\n" + wrong)
+    ran = kquota("plan")
+    assert ran.code == 1
+    assert "kquota.yaml:" in ran.err
+    assert said in ran.err
+    assert sandbox.values() == {}
