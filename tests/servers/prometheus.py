@@ -36,6 +36,7 @@ class Package:
     version: str
     sha256: str
     fallback: str  # what to look for on PATH where there is no apt-get
+    fixed: str = ""  # a folder that its program looks for by this absolute path
 
 
 PROMETHEUS = Package(
@@ -49,6 +50,7 @@ ALERTMANAGER = Package(
     version="0.25.0-1+b4",
     sha256="4fb9aed15cfe8e0c32408e643ab32a1e41ee87d2cc26f18aeba928b1b0b98ae7",
     fallback="prometheus-alertmanager",
+    fixed="/usr/share/prometheus/alertmanager",
 )
 
 
@@ -65,7 +67,7 @@ def folder(package: Package) -> Path:
     Raises:
         ServersUnavailable: the package is not to be had, and nothing of the kind is installed.
     """
-    name = f"{package.name}-{package.version}-{package.sha256[:16]}"
+    name = f"{package.name}-{package.version}-{jars.digest(package.sha256, package.fixed)}"
     try:
         return jars.cached(name, functools.partial(_unpack, package)) / "usr" / "bin"
     except ServersUnavailable as unavailable:
@@ -109,6 +111,19 @@ def _unpack(package: Package, into: Path) -> None:
         (file,) = scratch.glob("*.deb")
         check(file, package.sha256)
         _run([unpacker, "-x", str(file), str(into)], inside=scratch)
+    if package.fixed:
+        for program in (into / "usr" / "bin").iterdir():
+            program.write_bytes(relocated(program.read_bytes(), package.fixed))
+
+
+def relocated(program: bytes, fixed: str) -> bytes:
+    """A program that looks below its working directory for what Debian compiled into it as an absolute path.
+
+    Its templates would otherwise have to be installed. Go's strings carry their length, so the new path is as long:
+    `/usr/share/a` becomes `usr/share//a`.
+    """
+    parent, _, last = fixed[1:].rpartition("/")
+    return program.replace(fixed.encode(), f"{parent}//{last}".encode())
 
 
 def check(file: Path, sha256: str) -> None:
@@ -220,8 +235,9 @@ class Alertmanager(Server):
         def command(scratch: Path, port: int) -> Sequence[str]:
             file = scratch / "alertmanager.yml"
             file.write_text(json.dumps(configuration), encoding="utf-8")
+            programs = folder(ALERTMANAGER)
             return [
-                str(folder(ALERTMANAGER) / "prometheus-alertmanager"), f"--config.file={file}",
+                "env", "-C", str(programs.parents[1]), str(programs / "prometheus-alertmanager"), f"--config.file={file}",
                 f"--storage.path={scratch / 'data'}", f"--web.listen-address=127.0.0.1:{port}",
                 "--cluster.listen-address=", "--log.level=warn",
             ]  # fmt: skip

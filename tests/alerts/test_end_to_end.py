@@ -1,0 +1,215 @@
+"""The whole way with real servers: a value changed behind our back with Kafka's own tool becomes an alert in somebody's hands, and ends.
+
+Kafka, `kquota drift --watch`, Prometheus with the shipped rules (durations divided, `tests.alerts.rules`), Alertmanager,
+receivers on loopback. Prints how long after the change each message arrived.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.alerts import rules
+from tests.cli.projects import project, quota
+from tests.notify.receivers import Got, is_signed
+from tests.servers import jars, tools
+from tests.servers.inbox import Inbox, Post
+from tests.servers.kafka import KafkaCluster
+from tests.servers.ports import free_ports
+from tests.servers.processes import Child
+from tests.servers.prometheus import Alertmanager, Prometheus, until
+
+pytestmark = pytest.mark.integration
+
+USER = "alerted-user"
+KEY = "kept-between-us"
+DIVISOR = 300.0
+"""Ten minutes become two seconds."""
+
+SECONDS = 60.0
+TREE = Path(__file__).parents[2]
+
+
+def kquota(folder: Path, *arguments: str) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "reconciler",
+        *arguments,
+        "--project",
+        str(folder / "kquota.yaml"),
+    ]
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(TREE), **more}
+
+
+def set_rate(cluster: KafkaCluster, value: int) -> None:
+    """What a stranger does: Kafka's own command."""
+    done = tools.kafka_configs(
+        cluster.version, "--bootstrap-server", cluster.bootstrap(), "--alter", "--entity-type", "users",
+        "--entity-name", USER, "--add-config", f"producer_byte_rate={value}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def alerts_in(post: Post, status: str) -> set[str]:
+    """Names of alerts of one status in what Alertmanager sent."""
+    found = post.json.get("alerts", ())
+    return {one["labels"]["alertname"] for one in found if one["status"] == status}
+
+
+@contextlib.contextmanager
+def watching(folder: Path, *arguments: str, port: int, **variables: str) -> Iterator[None]:
+    """`kquota drift --watch` beside us, with its metrics on a port."""
+    words = kquota(
+        folder, "drift", "--watch", "--interval", "500ms", "--metrics-address", f"127.0.0.1:{port}", *arguments
+    )  # fmt: skip
+    child = Child(words, log=folder / "watch.log", environment=environment(**variables))
+    try:
+        yield
+    finally:
+        child.kill()
+
+
+@contextlib.contextmanager
+def monitoring(target: int, inbox: Inbox) -> Iterator[Prometheus]:
+    """Prometheus that scrapes one port each second, and Alertmanager that tells the inbox."""
+    routes = {
+        "route": {"receiver": "inbox", "group_by": ["alertname"], "group_wait": "0s",
+                  "group_interval": "1s", "repeat_interval": "1h"},
+        "receivers": [{"name": "inbox", "webhook_configs": [
+            {"url": inbox.url("/alertmanager"), "send_resolved": True}]}],
+    }  # fmt: skip
+    file = rules_file()
+    with Alertmanager(routes) as alertmanager, file as path:
+        configuration = {
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(path)],
+            "alerting": {"alertmanagers": [{"static_configs": [
+                {"targets": [f"127.0.0.1:{alertmanager.port}"]}]}]},
+            "scrape_configs": [{"job_name": "kquota", "static_configs": [
+                {"targets": [f"127.0.0.1:{target}"]}]}],
+        }  # fmt: skip
+        with Prometheus(configuration) as prometheus:
+            yield prometheus
+
+
+@contextlib.contextmanager
+def rules_file() -> Iterator[Path]:
+    """The shipped rules with divided durations."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "alerts.yaml"
+        path.write_text(json.dumps(rules.quick(DIVISOR)), encoding="utf-8")
+        yield path
+
+
+def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(empty_kafka, tmp_path, capsys):  # fmt: skip
+    cluster = empty_kafka(jars.NEWEST)
+    project(tmp_path, cluster.bootstrap(), quota(USER))
+    applied = subprocess.run(
+        kquota(tmp_path, "apply", "--yes"), env=environment(), capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert applied.returncode == 0, applied.stderr
+    took: dict[str, float] = {}
+    with Inbox() as inbox:
+        variables = {
+            "HOOK": inbox.url("/hook"),
+            "SLACK": inbox.url("/slack"),
+            "EVENTS": inbox.url("/events"),
+            "HOOK_KEY": KEY,
+        }
+        notify = ("--notify", "webhook=env:HOOK", "--notify", "slack=env:SLACK", "--notify", "cloudevents=env:EVENTS", "--notify-key", "env:HOOK_KEY")  # fmt: skip
+        (port,) = free_ports(1)
+        with (
+            watching(tmp_path, *notify, port=port, **variables),
+            monitoring(port, inbox) as prometheus,
+        ):
+            scraped(prometheus)
+            assert "KquotaDrift" not in prometheus.firing()
+
+            set_rate(cluster, 12345)
+            changed = time.monotonic()
+            arrival(inbox, "/hook", '"began"')
+            took["webhook"] = time.monotonic() - changed
+            arrival(inbox, "/slack", "changed behind our back")
+            took["slack"] = time.monotonic() - changed
+            arrival(inbox, "/events", "drift.began.v1")
+            took["cloudevents"] = time.monotonic() - changed
+            told(inbox, "KquotaDrift", "firing")
+            took["alert"] = time.monotonic() - changed
+            assert "KquotaDrift" in prometheus.firing()
+
+            set_rate(cluster, 10 * 1024 * 1024)
+            changed = time.monotonic()
+            arrival(inbox, "/hook", '"ended"')
+            took["webhook recovery"] = time.monotonic() - changed
+            arrival(inbox, "/slack", "as applied again")
+            took["slack recovery"] = time.monotonic() - changed
+            arrival(inbox, "/events", "drift.ended.v1")
+            took["cloudevents recovery"] = time.monotonic() - changed
+            told(inbox, "KquotaDrift", "resolved")
+            took["resolved"] = time.monotonic() - changed
+            assert "KquotaDrift" not in prometheus.firing()
+    check_messages(inbox)
+    with capsys.disabled():
+        print("\n" + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in took.items()))  # noqa: T201
+
+
+def test_a_process_that_dies_is_an_alert_and_a_new_one_ends_it(empty_kafka, tmp_path):
+    cluster = empty_kafka(jars.NEWEST)
+    project(tmp_path, cluster.bootstrap(), quota(USER))
+    (port,) = free_ports(1)
+    with Inbox() as inbox, monitoring(port, inbox) as prometheus:
+        with watching(tmp_path, port=port):
+            scraped(prometheus)
+        told(inbox, "KquotaDown", "firing")
+        with watching(tmp_path, port=port):
+            told(inbox, "KquotaDown", "resolved")
+
+
+def told(inbox: Inbox, alert: str, status: str) -> None:
+    """Waits for Alertmanager."""
+    inbox.wait(
+        lambda one: alert in alerts_in(one, status), seconds=SECONDS, doing=f"{alert} {status}"
+    )
+
+
+def scraped(prometheus: Prometheus) -> None:
+    """Waits until a look was scraped."""
+    until(
+        lambda: prometheus.values('kquota_pairs{state="drifted"} == 0'),
+        seconds=SECONDS,
+        doing="the first scrape",
+        told=prometheus.log,
+    )
+
+
+def arrival(inbox: Inbox, path: str, words: str) -> None:
+    inbox.wait(
+        lambda one: one.path == path and words.encode() in one.body, seconds=SECONDS, doing=f"{words} on {path}"
+    )  # fmt: skip
+
+
+def check_messages(inbox: Inbox) -> None:
+    """Signed, once each, in order, and about what was changed."""
+    hook = [one for one in inbox.posts if one.path == "/hook"]
+    assert [one.json["event"] for one in hook] == ["began", "ended"]
+    (pair,) = hook[0].json["pairs"]
+    assert pair["entityText"] == f"user={USER}"
+    assert (pair["expected"], pair["live"]) == (10485760, 12345)
+    signed = [*hook, *(one for one in inbox.posts if one.path == "/events")]
+    assert len(signed) == 4
+    for one in signed:
+        got = Got(path=one.path, headers=one.headers, body=one.body)
+        sent_at = float(one.headers["X-Kquota-Signature"].partition(",")[0][2:])
+        assert is_signed(got, key=KEY, now=sent_at)
+        assert not is_signed(got, key="another", now=sent_at)
