@@ -4,12 +4,13 @@ A fault of one document is that document's; here stands what keeps the cluster f
 what no document is left to tell of, such as removals that a guard withholds.
 """
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
-from reconciler.kube.conditions import Trouble, bounded, conditions, trouble_of
+from reconciler.kube.conditions import Trouble, bounded, condition_of, conditions, trouble_of
 from reconciler.kube.reading import violation_text
 from reconciler.kube.reasons import TABLE, Reason, worst
 from reconciler.kube.references import refused_references
@@ -85,6 +86,7 @@ def cluster_status(
     if secret is not None:
         made["secret"] = _secret(secret)
     compared = report is not None and report.preview is not None
+    drift = () if report is None else _open_drift(report, previous)
     if report is not None and report.preview is not None and owned is not None:
         made |= _facts(report, report.preview)
         made["counts"] = {
@@ -93,8 +95,9 @@ def cluster_status(
         }
         made["counts"]["conflicts"] = len(_lost(settled))
         _ = made.pop("drift", None)
-        if drift := _drift(report):
-            made["drift"] = drift
+        made["counts"]["drifted"] = len(drift)
+        if drift:
+            made["drift"] = _drift(drift)
     reason, message = _reason(obj, report, secret)
     made["conditions"] = conditions(
         reason,
@@ -102,7 +105,7 @@ def cluster_status(
         generation=generation_of(obj),
         previous=previous.get("conditions", ()),
         now=now,
-        drifted=_drifted(report) if report is not None and compared else None,
+        drifted=_drifted(drift) if compared else None,
         conflict=_conflict(settled) if settled is not None and compared else None,
         keep=not compared,
     )
@@ -145,7 +148,6 @@ def _counts(report: Pass, plan: Plan, owned: Owned, now: float) -> dict[str, int
     return {
         "declared": plan.desired_pairs,
         "owned": owned.pair_count,
-        "drifted": len(_open_drift(report)),
         "unmanaged": len(plan.unmanaged),
         "orphaned": len(owned.orphaned),
         "frozen": len(plan.found(Cause.FROZEN)),
@@ -167,21 +169,28 @@ def _foreign(live: State | None) -> int:
     return values + sum(len(found) for _, found in live.foreign_entities)
 
 
-def _open_drift(report: Pass) -> tuple[Sighting, ...]:
-    """Drift that was seen often enough and is not back by now."""
+def _open_drift(report: Pass, previous: Obj) -> tuple[Sighting, ...]:
+    """Drift that was seen often enough and is not back by now.
+
+    A process that begins anew counts looks from one again; what was spoken of before it is spoken of further.
+    """
+    spoken_of = condition_of(previous, "Drifted").get("status") == "True"
     corrected = {
         (one.change.entity, one.change.key)
         for one in (() if report.outcome is None else report.outcome.pairs)
         if one.is_done
     }
     return tuple(
-        one for one in report.sightings if one.confirmed and (one.entity, one.key) not in corrected
+        one
+        for one in report.sightings
+        if (one.confirmed or (spoken_of and one.since < report.started_at))
+        and (one.entity, one.key) not in corrected
     )
 
 
-def _drift(report: Pass) -> list[dict[str, Any]]:
+def _drift(found: Sequence[Sighting]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
-    for seen in _open_drift(report)[:MOST_DRIFT]:
+    for seen in found[:MOST_DRIFT]:
         one: dict[str, Any] = {
             "entity": bounded(entity_text(seen.entity), MOST_ENTITY),
             "key": seen.key.value,
@@ -189,7 +198,7 @@ def _drift(report: Pass) -> list[dict[str, Any]]:
         }
         if seen.expected is not None:
             one["expected"] = json_number(seen.expected)
-        if seen.live is not None and seen.live == seen.live and abs(seen.live) != float("inf"):
+        if seen.live is not None and math.isfinite(seen.live):
             one["live"] = json_number(seen.live)
         made.append(one)
     return made
@@ -198,8 +207,7 @@ def _drift(report: Pass) -> list[dict[str, Any]]:
 # ---- conditions ------------------------------------------------------------------------------
 
 
-def _drifted(report: Pass) -> str:
-    found = _open_drift(report)
+def _drifted(found: Sequence[Sighting]) -> str:
     named = "; ".join(
         f"{entity_text(one.entity)} {one.key}: {number(one.expected)} was applied, {number(one.live)} is live"
         for one in found[:MOST_NAMED]

@@ -73,7 +73,7 @@ def ran(
     for _ in range(passes):
         made.run(**orders)
         made.clock.advance(100)
-    return made.objects[document]
+    return made.objects.get(document, {})
 
 
 def failed(error: KquotaError) -> dict[str, Any]:
