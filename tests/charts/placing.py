@@ -64,15 +64,25 @@ def listed(objects: Sequence[Manifest]) -> str:
 
 
 @contextmanager
-def placed(kube: KubeCluster, *arguments: str, narrow: bool = True) -> Iterator[Placed]:
-    """Applies everything but pods and CRDs; takes what is cluster-scoped away again."""
+def placed(
+    kube: KubeCluster, *arguments: str, narrow: bool = True, whole: bool = False
+) -> Iterator[Placed]:
+    """Applies everything but pods and CRDs; takes what is cluster-scoped away again.
+
+    Args:
+        kube: Where.
+        arguments: More of `helm template`.
+        narrow: Whether one namespace is watched, or all.
+        whole: Whether `objects` also has what makes pods, which is not applied.
+    """
     home, watched = kube.fresh_namespace(), kube.fresh_namespace()
     scope = ("--set", f"watch.namespaces={{{watched}}}") if narrow else ()
     made = rendered("--set", "crds.enabled=false", *scope, *arguments, namespace=home)
     objects = tuple(one for one in made if one["kind"] not in PODS)
     kube.kubectl("apply", "-f", "-", input=listed(objects))
     try:
-        yield Placed(kube=kube, home=home, watched=watched, objects=objects)
+        told = tuple(made) if whole else objects
+        yield Placed(kube=kube, home=home, watched=watched, objects=told)
     finally:
         gone = [
             one

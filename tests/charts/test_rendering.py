@@ -86,12 +86,12 @@ def test_every_pod_is_restricted_and_has_no_user_of_its_own(name: str) -> None:
 def test_the_arguments_of_the_operator_are_the_values() -> None:
     assert container(with_values("defaults"))["args"] == [
         "operator", f"--operator-namespace={NAMESPACE}", "--leader-elect", f"--lease-name={FULLNAME}",
-        "--metrics-address=:8080", "--deletion-timeout=10m",
+        "--metrics-address=:8080", "--deletion-timeout=10m", "--log-format=text",
     ]  # fmt: skip
     assert container(with_values("operator-flags"))["args"] == [
         "operator", f"--operator-namespace={NAMESPACE}", "--operator-class=blue", "--allow-references",
         "--leader-elect", f"--lease-name={FULLNAME}", "--metrics-address=:9100", "--metrics-entity-labels",
-        "--deletion-timeout=1h30m", "--verbose",
+        "--deletion-timeout=1h30m", "--log-format=json", "--identity=blue-1",
     ]  # fmt: skip
     assert container(with_values("no-leader-election"))["args"][2] == "--no-leader-elect"
     webhook = container(with_values("webhook-issuer"))
@@ -265,6 +265,7 @@ def test_the_test_asks_as_the_operator_and_about_the_same() -> None:
     assert check["spec"]["containers"][0]["args"] == [
         "operator", "check", f"--operator-namespace={NAMESPACE}", "--namespace=kqr-one",
         "--quota-clusters=/etc/kquota/quotaclusters/quotaclusters.yaml",
+        "--leader-elect", f"--lease-name={FULLNAME}",
     ]  # fmt: skip
 
 

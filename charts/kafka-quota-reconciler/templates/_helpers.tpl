@@ -102,6 +102,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end -}}
 
+{{- define "kqr.leaseArgs" -}}
+{{- if .Values.leaderElection.enabled }}
+- --leader-elect
+- --lease-name={{ include "kqr.leaseName" . }}
+{{- else }}
+- --no-leader-elect
+{{- end }}
+{{- end -}}
+
 {{- define "kqr.env" -}}
 - name: POD_NAME
   valueFrom:

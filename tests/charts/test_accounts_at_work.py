@@ -1,0 +1,113 @@
+"""The chart's accounts do their work: the very arguments that its pods have, typed by us with the very rights that it gives."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.charts.placing import FULLNAME, Placed, listed, placed
+from tests.charts.rendering import Manifest, only, with_values
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+KQUOTA = Path(sys.executable).parent / "kquota"
+FINALIZER = "kafka-quotas.io/release"
+SECONDS = 120
+
+
+def arguments(objects: Sequence[Manifest], kind: str) -> list[str]:
+    """What the container of the chart's Job or test pod is told."""
+    spec: Any = only(objects, kind)["spec"]
+    (one,) = (spec.get("template", {}).get("spec") or spec)["containers"]
+    return list(one["args"])
+
+
+def typed(
+    release: Placed, account: str, words: Sequence[str]
+) -> "subprocess.CompletedProcess[str]":
+    """`kquota` as a service account of the release."""
+    kubeconfig = release.kube.kubeconfig_for(release.home, account)
+    return subprocess.run(
+        [str(KQUOTA), *words, f"--kubeconfig={kubeconfig}", "--format=json"], capture_output=True, text=True,
+        check=False, timeout=SECONDS, env={"PATH": os.environ["PATH"], "HOME": str(release.kube.folder), "NO_COLOR": "1"},
+    )  # fmt: skip
+
+
+def bound(release: Placed, user: str) -> None:
+    release.kube.wait_until(
+        lambda: release.may(user, "release", "kafka-quotas.io/clientquotas", namespace=release.watched),
+        "bind the roles", seconds=20,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["all", "list"])
+@pytest.mark.parametrize("elects", [False, True], ids=["alone", "elected"])
+def test_the_check_of_helm_test_finds_every_right(
+    narrow: bool, elects: bool, chart_kube: KubeCluster
+) -> None:
+    values = ("--set", f"leaderElection.enabled={str(elects).lower()}")
+    with placed(chart_kube, *values, narrow=narrow, whole=True) as release:
+        bound(release, release.operator)
+        answer = typed(release, FULLNAME, arguments(release.objects, "Pod"))
+    (part,) = [one for one in json.loads(answer.stdout)["parts"] if one["about"] == "Kubernetes"]
+    assert len(part["checks"]) > 15
+    assert [one for one in part["checks"] if one["health"] == "failed"] == []
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_the_check_sees_a_right_that_is_missing(chart_kube: KubeCluster) -> None:
+    with placed(chart_kube, whole=True) as release:
+        bound(release, release.operator)
+        answer = typed(release, f"{FULLNAME}-release", arguments(release.objects, "Pod"))
+    assert answer.returncode == 1
+    assert "secrets" in answer.stdout
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["all", "list"])
+def test_the_release_job_stops_the_operator_and_frees_every_document(
+    narrow: bool, chart_kube: KubeCluster
+) -> None:
+    with chart_kube.pods_become_ready(), placed(chart_kube, narrow=narrow, whole=True) as release:
+        quota = {
+            "apiVersion": "kafka-quotas.io/v1alpha1",
+            "kind": "ClientQuota",
+            "metadata": {"name": "alice", "namespace": release.watched, "finalizers": [FINALIZER]},
+            "spec": {
+                "clusterRef": {"name": "prod"},
+                "entity": {"user": {"name": "alice"}},
+                "limits": {"producerByteRate": "1Mi"},
+            },
+        }
+        inside = ("-n", release.watched)
+        chart_kube.kubectl("create", "-f", "-", input=json.dumps(quota))
+        chart_kube.kubectl("delete", "clientquota", "alice", "--wait=false", *inside)
+        assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout != ""
+        deployment = only(release.objects, "Deployment")
+        chart_kube.kubectl("apply", "-f", "-", input=listed([deployment]))
+        chart_kube.kubectl(
+            "-n", release.home, "rollout", "status", f"deployment/{FULLNAME}", "--timeout=60s"
+        )
+        bound(release, release.releaser)
+
+        answer = typed(release, f"{FULLNAME}-release", arguments(release.objects, "Job"))
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""
+        assert chart_kube.kubectl("-n", release.home, "get", "pods", "-o", "name").stdout == ""
+
+
+def test_the_operator_knows_every_argument_that_the_chart_gives_it() -> None:
+    answer = subprocess.run(
+        [str(KQUOTA), "operator", "--help"], capture_output=True, text=True, check=True
+    )
+    known = answer.stdout
+    for name in ("operator-flags", "namespaced-only", "webhook-cert-manager", "no-leader-election"):
+        deployment = only(with_values(name), "Deployment")
+        (one,) = deployment["spec"]["template"]["spec"]["containers"]
+        flags = [word.partition("=")[0] for word in one["args"] if word.startswith("--")]
+        assert [flag for flag in flags if flag not in known] == []
