@@ -10,6 +10,7 @@ from reconciler.forge.github import GitHub, github
 from reconciler.forge.gitlab import GitLab, gitlab
 from reconciler.forge.rest import BOUNDS
 from reconciler.forge.token import Token
+from tests.cli.brokers import SandboxThread
 from tests.fakes.clock import FakeClock
 from tests.forge.github_api import GitHubApi
 from tests.forge.gitlab_api import GitLabApi
@@ -74,3 +75,9 @@ def at_gitlab(gitlab_api, clock) -> Callable[..., Any]:
         return asyncio.run(inside())
 
     return run
+
+
+@pytest.fixture
+def sandbox() -> Iterator[SandboxThread]:
+    with SandboxThread() as running:
+        yield running

@@ -1,0 +1,434 @@
+"""The shipped workflows and actions, run for real: plan, comment, squash merge, apply of what was reviewed, drift."""
+
+import html
+import json
+import re
+from dataclasses import dataclass
+
+import pytest
+
+from reconciler.render.read_preview import read_preview
+from tests.cli.projects import quota
+from tests.forge import openapi
+from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
+from tests.forge.workbench import Workbench
+from tests.servers import raw_quotas
+from tests.servers.jars import NEWEST
+
+pytestmark = pytest.mark.integration
+
+PROJECT = """\
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaProject
+spec:
+  manifests: [quotas]
+  inventory: {gitRef: refs/kquota/inventory}
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata:
+  name: prod
+spec:
+  bootstrapServers: ${env:QUOTA_BOOTSTRAP}
+"""
+RATE = "producer_byte_rate"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker as somebody else sees it: its quotas by raw bytes."""
+
+    bootstrap: str
+
+    @property
+    def port(self) -> int:
+        return int(self.bootstrap.rpartition(":")[2])
+
+    def users(self) -> dict[str, float]:
+        """User -> producer rate."""
+        return {
+            dict(subject)["user"]: values[RATE]
+            for subject, values in raw_quotas.describe(self.port).items()
+        }
+
+    def set(self, user: str, rate: float) -> None:
+        """Change a limit behind everybody's back."""
+        raw_quotas.alter(self.port, {raw_quotas.entity(user=user): {RATE: rate}})
+
+
+@pytest.fixture
+def api():
+    with GitHubApi(openapi.github()) as running:
+        yield running
+    assert running.complaints == []
+
+
+@pytest.fixture(params=["sandbox", "kafka"])
+def broker(request) -> Broker:
+    """Both: what the issue promises is shown on a real broker."""
+    if request.param == "kafka":
+        return Broker(request.getfixturevalue("empty_kafka")(NEWEST).bootstrap())
+    return request.getfixturevalue("simulated")
+
+
+@pytest.fixture
+def simulated(sandbox) -> Broker:
+    return Broker(sandbox.bootstrap)
+
+
+def begun(folder, api, broker, **files) -> Workbench:
+    """A repository whose main branch has the project file and document a, which was applied by hand."""
+    made = Workbench(folder, api, broker.bootstrap)
+    made.git("checkout", "-q", "-b", "main")
+    made.write(**({"kquota_yaml": PROJECT, "quotas__a_yaml": quota("a")} | files))
+    made.commit("begin")
+    made.applied_by_hand()
+    return made
+
+
+@pytest.fixture
+def begun_there(tmp_path, api, broker) -> Workbench:
+    return begun(tmp_path, api, broker)
+
+
+@pytest.fixture
+def bench(tmp_path, api, simulated) -> Workbench:
+    return begun(tmp_path, api, simulated)
+
+
+def proposed(bench: Workbench, number: int, branch: str, **files: str) -> None:
+    """A pull request with these files."""
+    bench.branch(branch)
+    bench.write(**files)
+    bench.commit()
+    bench.propose(number, branch)
+
+
+def seen(body: str) -> str:
+    """What people read."""
+    return html.unescape(re.sub(r"</?code>", "", body))
+
+
+# ---- on a real broker, too ---------------------------------------------------------------------
+
+
+def test_a_plan_is_commented_merged_by_squash_applied_and_verified(begun_there, api, broker):
+    proposed(begun_there, 7, "change", quotas__b_yaml=quota("b", "{producerByteRate: 20Mi}"))
+    planned = begun_there.plan(7)
+    assert planned.ok, planned.log
+    (body,) = api.bodies(7)
+    assert body.startswith("<!-- kquota:plan:prod -->\n")
+    assert "1 to create on 1 entity" in seen(body)
+    assert "20971520 (20 MiB/s)" in seen(body)
+    assert planned.summary.strip() == body.strip()
+    assert {name: planned.outputs[name] for name in ("create", "update", "remove", "drift", "has-changes")} == {
+        "create": "1", "update": "0", "remove": "0", "drift": "0", "has-changes": "true",
+    }  # fmt: skip
+    assert planned.outputs["comment-id"] == str(api.comments[0].id)
+    assert broker.users() == {"a": 10485760.0}
+
+    begun_there.write(quotas__b_yaml=quota("b", "{producerByteRate: 30Mi}"))
+    begun_there.branch("change", "origin/change")
+    begun_there.write(quotas__b_yaml=quota("b", "{producerByteRate: 30Mi}"))
+    begun_there.commit()
+    begun_there.propose(7, "change")
+    planned = begun_there.plan(7)
+    (body,) = api.bodies(7)
+    assert "30 MiB/s" in body
+
+    applied = begun_there.push(begun_there.squash(7))
+    assert applied.ok, applied.log
+    assert broker.users() == {"a": 10485760.0, "b": 31457280.0}
+    assert applied.outputs["complete"] == "true"
+    assert applied.outputs["digest"] == planned.outputs["digest"]
+    assert "1 of 1 change applied and visible" in api.bodies(7)[1]
+    again = begun_there.dispatch("quotas-plan-main.yml")
+    assert (again.outputs["has-changes"], again.outputs["exit-code"]) == ("false", "0")
+
+
+def test_a_broker_that_changed_in_between_makes_it_stale_with_the_difference(
+    begun_there, api, broker
+):
+    proposed(begun_there, 7, "change", quotas__a_yaml=quota("a", "{producerByteRate: 20Mi}"))
+    assert begun_there.plan(7).ok
+    broker.set("a", 12345678.0)
+    applied = begun_there.push(begun_there.squash(7))
+    assert not applied.ok
+    assert applied.outputs["exit-code"] == "4"
+    assert broker.users() == {"a": 12345678.0}
+    told = seen(api.bodies(7)[1])
+    assert "no longer fits" in told
+    assert "user=a producer_byte_rate" in told
+    assert "12345678" in told
+    assert "12345678" in seen(applied.summary)
+
+
+def test_two_pull_requests_on_disjoint_pairs_both_apply_after_the_first_merges(
+    begun_there, api, broker
+):
+    proposed(begun_there, 7, "one", quotas__b_yaml=quota("b"))
+    proposed(begun_there, 8, "two", quotas__c_yaml=quota("c"))
+    assert begun_there.plan(7).ok
+    assert begun_there.plan(8).ok
+    assert begun_there.push(begun_there.squash(7)).ok
+    second = begun_there.push(begun_there.squash(8))
+    assert second.ok, second.log
+    assert set(broker.users()) == {"a", "b", "c"}
+
+
+def test_the_first_pull_request_has_no_base_and_is_applied_by_its_digest(tmp_path, api, broker):
+    bench = Workbench(tmp_path, api, broker.bootstrap)
+    bench.git("checkout", "-q", "-b", "main")
+    bench.write(README="quotas\n")
+    bench.commit("begin")
+    proposed(bench, 1, "introduce", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
+    planned = bench.plan(1)
+    assert planned.ok, planned.log
+    assert "no configuration is trusted yet and no cluster is asked" in planned.log
+    assert "no known cluster" in seen(api.bodies(1)[0])
+    merged = bench.push(bench.squash(1))
+    assert not merged.ok
+    assert merged.outputs["exit-code"] == "4"
+    assert broker.users() == {}
+    looked = bench.dispatch("quotas-plan-main.yml")
+    assert looked.outputs["digest"] in looked.summary
+    assert bench.dispatch("quotas-apply.yml", digest=looked.outputs["digest"]).ok
+    assert broker.users() == {"a": 10485760.0}
+
+
+# ---- hostile and broken ------------------------------------------------------------------------
+
+HOSTILE = [
+    "pipe | pipe", "tick `x` tick", "@team", "<b onload=x>", "two\nlines", "::set-output name=digest::evil",
+    "a\n::set-output name=digest::evil", "a\n::error::forged", "##[error]forged", "\u202eevil\u202c", "%0A::error::x",
+    "a\n::stop-commands::x", "${{ github.token }}", "$(touch /tmp/pwned)", "-->", "![x](https://evil.example/x.png)",
+]  # fmt: skip
+
+
+OUR_COMMANDS = re.compile(
+    r"::(notice|warning|error) title=Kafka quotas prod(,file=quotas/\w+\.yaml,line=\d+)?::"
+    r"|::set-output:: [a-z-]+=(?!evil)|::stop-commands::[0-9a-f]{32}$|::[0-9a-f]{32}::$|::add-path::"
+)
+
+
+def test_no_name_gets_out_of_its_place(bench, api, simulated):
+    documents = "".join(
+        quota(f"n{at}", entity="{user: {name: " + json.dumps(name) + "}}")
+        for at, name in enumerate(HOSTILE)
+    )
+    proposed(bench, 7, "hostile", quotas__h_yaml=documents)
+    planned = bench.plan(7)
+    assert planned.ok, planned.log
+    (body,) = api.bodies(7)
+    outside = html.unescape(re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", body)))
+    assert not re.search(r"[@#!~$]\w|!\[|<b", outside.replace("\u2192", ""))
+    assert "\u202e" not in body + planned.log + planned.summary
+    assert planned.outputs["digest"].startswith("sha256:")
+    assert planned.outputs["create"] == str(len(HOSTILE))
+    assert [line for line in planned.commands if not OUR_COMMANDS.search(line)] == []
+    applied = bench.push(bench.squash(7))
+    assert applied.ok, applied.log
+    assert set(simulated.users()) == {"a", *HOSTILE}
+    assert not [
+        line
+        for line in applied.commands
+        if "forged" in line or "::set-output:: digest=evil" in line
+    ]
+
+
+def test_a_head_that_redirects_or_loosens_is_shown_and_not_used(bench, api, simulated):
+    evil = (
+        PROJECT.replace("${env:QUOTA_BOOTSTRAP}", "evil.example:9092")
+        + "  guards: {maxChangeFactor: 1000}\n"
+    )
+    proposed(
+        bench, 7, "evil", kquota_yaml=evil, quotas__a_yaml=quota("a", "{producerByteRate: 900Mi}")
+    )
+    planned = bench.plan(7)
+    assert not planned.ok
+    assert planned.outputs["exit-code"] == "3"
+    body = seen(api.bodies(7)[0])
+    assert "evil.example:9092" in body
+    assert "maxChangeFactor" in body
+    assert "this is not used" in body
+    assert "Refused by guards" in body
+    assert len(body) < 65_536
+
+
+def test_a_broken_head_takes_the_place_of_the_older_plan(bench, api):
+    proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
+    assert bench.plan(7).ok
+    bench.branch("change", "origin/change")
+    bench.write(quotas__b_yaml="kind: ClientQuota\nspec: {oops: 1}\n")
+    bench.commit()
+    bench.propose(7, "change")
+    planned = bench.plan(7)
+    assert not planned.ok
+    (body,) = api.bodies(7)
+    assert "Planning failed" in body
+    assert "quotas/b.yaml" in seen(body)
+    assert not bench.push(bench.squash(7)).ok  # the failed run is no review
+
+
+def test_a_token_without_rights_never_fails_the_plan(bench, api):
+    api.accounts["ghs_reader"] = Account(BOT, rights=frozenset({"contents: read"}), is_app=True)
+    proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
+    planned = bench.plan(7, token="ghs_reader")  # noqa: S106 - a token of the fake
+    assert planned.ok, planned.log
+    assert "nothing was posted" in planned.log
+    assert api.comments == []
+    assert planned.outputs["has-changes"] == "true"
+    assert "ghs_reader" not in planned.log
+
+
+def test_rate_limits_and_faults_of_the_host_are_waited_out(bench, api):
+    api.fail_once(
+        Refusal(403, "You have exceeded a secondary rate limit", {"Retry-After": "1"}),
+        Refusal(429, "slow down", {"Retry-After": "1"}),
+        Refusal(502, "bad gateway"),
+    )
+    proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
+    assert bench.plan(7).ok
+    assert len(api.bodies(7)) == 1
+
+
+def test_a_comment_over_the_limit_is_cut_and_links_to_the_run(bench, api):
+    proposed(bench, 7, "many", quotas__m_yaml="".join(quota(f"user-{at:04}") for at in range(900)))
+    planned = bench.plan(7)
+    assert planned.ok, planned.log
+    (body,) = api.bodies(7)
+    assert 60_000 < len(body) <= 65_536
+    assert "more. [The run](https://github.com/octo/quotas/actions/runs/" in body
+    assert planned.summary.count("| + |") == 900
+
+
+# ---- what was reviewed -------------------------------------------------------------------------
+
+
+def changed(api: GitHubApi, edit) -> None:
+    """Somebody with access to the artifact of the last run changes it."""
+    run = api.runs[-1]
+    (name,) = run.artifacts
+    run.artifacts[name] = edit(run.artifacts[name])
+
+
+@pytest.mark.parametrize("how", ["edited", "cut off", "another version", "another plan", "gone"])
+def test_a_reviewed_plan_that_was_tampered_with_applies_nothing(bench, api, simulated, how):
+    proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
+    planned = bench.plan(7)
+    text = planned.artifacts["kquota-plan-prod"].read_text()
+    other = read_preview(text, where="x")
+    assert other.plan.changes
+    edits = {
+        "edited": lambda _: zipped(plan_json=text.replace('"after":10485760', '"after":10485761')),
+        "cut off": lambda _: zipped(plan_json=text[:-50]),
+        "another version": lambda _: zipped(plan_json=text.replace('"format": 1', '"format": 9')),
+        "another plan": lambda _: zipped(plan_json="{}"),
+        "gone": lambda _: b"",
+    }
+    changed(api, edits[how])
+    applied = bench.push(bench.squash(7))
+    assert not applied.ok
+    assert simulated.users() == {"a": 10485760.0}
+
+
+def test_a_merge_that_holds_more_than_was_reviewed_is_refused(bench, api, simulated):
+    proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
+    assert bench.plan(7).ok
+    bench.branch("change", "origin/change")
+    bench.write(quotas__z_yaml=quota("z"))
+    bench.commit()
+    api.pulls[7].sha, reviewed = bench.git("rev-parse", "HEAD"), api.pulls[7].sha
+    commit = bench.squash(7)
+    applied = bench.push(commit)
+    assert not applied.ok
+    assert "nothing was reviewed" in applied.log
+    api.pulls[7].sha = reviewed  # even if the host said that it was
+    applied = bench.push(commit)
+    assert not applied.ok
+    assert applied.outputs["exit-code"] == "4"
+    assert "user=z" in applied.log
+    assert simulated.users() == {"a": 10485760.0}
+
+
+def test_a_direct_push_has_no_review(bench, simulated):
+    bench.branch("main")
+    bench.write(quotas__b_yaml=quota("b"))
+    commit = bench.commit()
+    applied = bench.push(commit)
+    assert not applied.ok
+    assert "no pull request was merged as" in applied.log
+    assert simulated.users() == {"a": 10485760.0}
+
+
+# ---- forks -------------------------------------------------------------------------------------
+
+
+def test_a_fork_is_planned_without_a_cluster_and_commented_by_the_other_half(bench, api):
+    proposed(bench, 9, "fork", quotas__b_yaml=quota("b"))
+    api.pulls[9].head_repo = "mallory/quotas"
+    planned = bench.plan(9)
+    assert planned.ok, planned.log
+    assert api.comments == []
+    told = bench.comment_on_fork(api.pulls[9], planned.artifacts["kquota-plan-prod"])
+    assert told.ok, told.log
+    (body,) = api.bodies(9)
+    assert "made by a run of the fork mallory/quotas" in seen(body)
+    assert "user=b" in body
+
+
+@pytest.mark.parametrize("how", ["another pull request", "edited", "too large", "moved on"])
+def test_an_artifact_of_a_fork_has_no_say_in_where_it_is_posted(bench, api, tmp_path, how):
+    proposed(bench, 9, "fork", quotas__b_yaml=quota("b"))
+    api.pulls[9].head_repo = "mallory/quotas"
+    api.pull(3, sha="b" * 40)
+    artifact = bench.plan(9).artifacts["kquota-plan-prod"]
+    pull, text = api.pulls[9], artifact.read_text()
+    if how == "another pull request":
+        artifact.write_text(text.replace('  "kind"', '  "pullRequest": 3,\n  "kind"'))
+    elif how == "edited":
+        document = json.loads(text)
+        document["counts"]["create"] += 1
+        artifact.write_text(json.dumps(document))
+    elif how == "too large":
+        artifact.write_text(text + " " * (5 * 1024 * 1024))
+    else:
+        pull.sha, old = "c" * 40, pull.sha
+        pull = type(pull)(9, pull.head_repo, pull.head_branch, old)
+    told = bench.comment_on_fork(pull, artifact)
+    assert api.comments == []
+    assert told.ok == (how == "moved on")
+
+
+# ---- drift -------------------------------------------------------------------------------------
+
+
+def test_drift_opens_one_issue_that_recovery_closes(bench, api, simulated):
+    assert bench.dispatch("quotas-drift.yml").outputs["has-drift"] == "false"
+    assert api.issues == []
+    simulated.set("a", 777.0)
+    found = bench.dispatch("quotas-drift.yml")
+    assert found.ok, found.log
+    assert found.outputs["drift"] == "1"
+    assert bench.dispatch("quotas-drift.yml").ok
+    (issue,) = api.issues
+    assert "user=a" in issue.body
+    assert "777" in seen(issue.body)
+    assert found.outputs["issue"] == str(issue.number)
+    simulated.set("a", 10485760.0)
+    assert bench.dispatch("quotas-drift.yml").ok
+    assert issue.state == "closed"
+    assert len(api.sent("POST")) == 2
+
+
+# ---- installing --------------------------------------------------------------------------------
+
+
+def test_the_action_installs_itself_from_its_own_repository(tmp_path, api, simulated):
+    bench = Workbench(tmp_path, api, simulated.bootstrap, installed=False)
+    bench.git("checkout", "-q", "-b", "main")
+    bench.write(kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
+    bench.commit("begin")
+    planned = bench.dispatch("quotas-plan-main.yml")
+    assert planned.ok, planned.log
+    assert planned.outputs["create"] == "1"

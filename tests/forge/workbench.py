@@ -1,0 +1,312 @@
+"""A repository with its code host on this machine: branches and pull requests in a bare repository, workflows run by act.
+
+act runs jobs as GitHub's runner does, in self-hosted mode, without containers. `--local-repository` gives it this tree in
+place of the released actions, and small stand-ins for checkout, setup-python and the artifact actions. What it cannot
+show is named in docs/pull-requests.md: environments, the rights of tokens, and one workflow that starts another.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.forge.github_api import GitHubApi, Pull, zipped
+from tests.forge.tools import go_program
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "github"
+SECONDS = 240
+
+PINS = {
+    "actions/checkout": "11bd71901bbe5b1630ceea73d27597364c9af683",
+    "actions/setup-python": "a26af69be951a213d495a4c3e4e4022e16d87065",
+    "actions/upload-artifact": "ea165f8d65b6e75b540449e92b4886f43607fa02",
+    "actions/download-artifact": "d3f86a106a0bac45b974a628896c90dbdf5c8093",
+}
+OURS = "kafka-quotas/kafka-quota-reconciler"
+OUR_PIN = "0" * 40
+
+STAND_INS = {
+    "actions/checkout": """\
+        git init -q .
+        git remote add origin "${STANDIN_ORIGIN}"
+        git fetch -q origin '+refs/heads/*:refs/remotes/origin/*' '+refs/pull/*:refs/remotes/pull/*'
+        git checkout -q "${GITHUB_SHA}"
+""",
+    "actions/setup-python": "true\n",
+    "actions/upload-artifact": """\
+        mkdir -p "${STANDIN_STORE}/${NAME}"
+        cp "${FILE}" "${STANDIN_STORE}/${NAME}/"
+""",
+    "actions/download-artifact": """\
+        mkdir -p "${FILE}"
+        cp "${STANDIN_STORE}/${NAME}"/* "${FILE}/"
+""",
+}
+STAND_IN = """\
+name: stand-in
+inputs:
+  name: {{default: ""}}
+  path: {{default: ""}}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env: {{NAME: "${{{{ inputs.name }}}}", FILE: "${{{{ inputs.path }}}}"}}
+      run: |
+{script}"""
+
+SUMMARY = re.compile(r"  ⚙  Summary - (.*?)(?=\n\[quotas-)", re.DOTALL)
+"""act prints what a step wrote to its summary, and throws it away."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run of a workflow."""
+
+    ok: bool
+    log: str
+    summary: str
+    artifacts: dict[str, Path]
+    outputs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def commands(self) -> list[str]:
+        """Lines that the runner took for workflow commands."""
+        return [line for line in self.log.splitlines() if re.search(r"(❗|⚠|💬|⚙|❓)\s+::", line)]
+
+
+class Workbench:
+    """A folder with everything; `repository` is a clone to work in, on branch main."""
+
+    def __init__(
+        self, folder: Path, api: GitHubApi, bootstrap: str, *, installed: bool = True
+    ) -> None:
+        self.folder = folder
+        self.api = api
+        self.bootstrap = bootstrap
+        self.installed = installed
+        self.origin = folder / "origin.git"
+        self.repository = folder / "work"
+        self.product = folder / "product"
+        self._runs = 0
+        self.git("init", "-q", "--bare", "-b", "main", str(self.origin), cwd=folder)
+        self.git("clone", "-q", str(self.origin), str(self.repository), cwd=folder)
+        self._stand_ins()
+
+    # ---- repository ----------------------------------------------------------------------------
+
+    def git(self, *words: str, cwd: Path | None = None) -> str:
+        """What git prints."""
+        settings = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false", "-c", "init.defaultBranch=main")  # fmt: skip
+        done = subprocess.run(
+            ["git", *settings, *words],
+            cwd=cwd or self.repository,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def write(self, **files: str) -> None:
+        """Files by path; `__` stands for a slash, `_yaml` for `.yaml`."""
+        for name, text in files.items():
+            path = self.repository / name.replace("__", "/").replace("_yaml", ".yaml")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def commit(self, message: str = "change") -> str:
+        """Commit everything and push the branch."""
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", message)
+        self.git("push", "-q", "origin", "HEAD")
+        return self.git("rev-parse", "HEAD")
+
+    def branch(self, name: str, start: str = "origin/main") -> None:
+        """Begin a branch."""
+        self.git("fetch", "-q", "origin")
+        self.git("checkout", "-q", "-B", name, start)
+
+    def propose(self, number: int, branch: str, *, fork: str = "") -> Pull:
+        """Open a pull request from a pushed branch."""
+        return self.api.pull(
+            number, sha=self.git("rev-parse", f"origin/{branch}"), branch=branch, repo=fork
+        )
+
+    def squash(self, number: int) -> str:
+        """Merge a pull request as one new commit on main."""
+        pull = self.api.pulls[number]
+        self.branch("main")
+        self.git("merge", "-q", "--squash", pull.sha)
+        pull.merged_as = self.commit(f"change (#{number})")
+        pull.state = "closed"
+        self.git("fetch", "-q", "origin")
+        return pull.merged_as
+
+    def applied_by_hand(self) -> None:
+        """Apply what main declares, past all workflows."""
+        done = subprocess.run(
+            [sys.executable, "-m", "reconciler", "apply", "--yes"],
+            cwd=self.repository, capture_output=True, text=True, check=False,
+            env=os.environ | {"QUOTA_BOOTSTRAP": self.bootstrap, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+    # ---- events --------------------------------------------------------------------------------
+
+    def plan(self, number: int, **more: object) -> Ran:
+        """Run the example's plan for a pull request, and keep its artifact as GitHub would."""
+        pull = self.api.pulls[number]
+        self.git("fetch", "-q", "origin")
+        base = self.git("rev-parse", "origin/main")
+        # What GitHub checks out for a pull request: the head merged into the base.
+        self.git("checkout", "-q", "--detach", base)
+        self.git("merge", "-q", "--no-ff", "-m", "merge", pull.sha)
+        self.git("push", "-q", "-f", "origin", f"HEAD:refs/pull/{number}/merge")
+        event = {
+            "action": "synchronize",
+            "number": number,
+            "pull_request": {
+                "number": number,
+                "base": {"sha": base, "ref": "main"},
+                "head": {
+                    "sha": pull.sha,
+                    "ref": pull.head_branch,
+                    "repo": {"full_name": pull.head_repo},
+                },
+            },
+        }
+        ran = self.run("quotas-plan.yml", "pull_request", event, **more)
+        texts = {name: path.read_text(encoding="utf-8") for name, path in ran.artifacts.items()}
+        self.api.run(
+            "quotas-plan.yml",
+            pull.sha,
+            artifacts={name: zipped(plan_json=text) for name, text in texts.items()},
+            conclusion="success" if ran.ok else "failure",
+        )
+        return ran
+
+    def push(self, commit: str, **more: object) -> Ran:
+        """Run the example's apply for a push to main."""
+        self.git("checkout", "-q", "--detach", commit)
+        event = {"ref": "refs/heads/main", "after": commit, "before": "0" * 40}
+        return self.run("quotas-apply.yml", "push", event, **more)
+
+    def dispatch(self, workflow: str, **inputs: str) -> Ran:
+        """Run a workflow by hand on main."""
+        self.branch("main")
+        self.git("checkout", "-q", "--detach", "origin/main")
+        return self.run(workflow, "workflow_dispatch", {"ref": "refs/heads/main", "inputs": inputs})
+
+    def comment_on_fork(self, pull: Pull, artifact: Path) -> Ran:
+        """Run the privileged half for a run of a fork, whose artifact is this file."""
+        name = artifact.parent.name
+        store = self.folder / "incoming" / name
+        store.mkdir(parents=True, exist_ok=True)
+        if artifact.exists():
+            shutil.copy(artifact, store / "plan.json")
+        head = {"full_name": pull.head_repo}
+        run = {"id": 5, "event": "pull_request", "head_sha": pull.sha, "head_branch": pull.head_branch,
+               "head_repository": head, "html_url": "https://github.com/octo/quotas/actions/runs/5"}  # fmt: skip
+        return self.run(
+            "quotas-comment.yml",
+            "workflow_run",
+            {"workflow_run": run},
+            store=self.folder / "incoming",
+        )
+
+    # ---- act -----------------------------------------------------------------------------------
+
+    def run(
+        self, workflow: str, event_name: str, event: dict, *, store: Path | None = None,
+        token: str = "ghs_workflow", env: dict[str, str] | None = None,  # noqa: S107 - a token of the fake
+    ) -> Ran:  # fmt: skip
+        """Run one workflow of `examples/github` as it stands there."""
+        self._runs += 1
+        here = self.folder / f"run-{self._runs}"
+        store = store or here / "store"
+        store.mkdir(parents=True, exist_ok=True)
+        (here / "temp").mkdir(parents=True, exist_ok=True)
+        owner, _, name = self.api.repository.partition("/")
+        whole = event | {"repository": {"full_name": self.api.repository, "name": name, "default_branch": "main", "owner": {"login": owner}}}  # fmt: skip
+        (here / "event.json").write_text(json.dumps(whole))
+        (here / workflow).write_text(self._workflow(workflow))
+        command = [
+            str(go_program("act")), event_name, "-C", str(self.repository), "-W", str(here / workflow),
+            "-e", str(here / "event.json"), "-P", "ubuntu-24.04=-self-hosted", "--no-skip-checkout", "--no-cache-server",
+            "--action-cache-path", str(here / "cache"), "-s", f"GITHUB_TOKEN={token}",
+            "-s", "QUOTA_PLANNER_PASSWORD=planners-word", "-s", "QUOTA_APPLIER_PASSWORD=appliers-word",
+            "--var", f"QUOTA_BOOTSTRAP={self.bootstrap}",
+            "--local-repository", f"{OURS}@{OUR_PIN}={self.product}",
+        ]  # fmt: skip
+        for action, pin in PINS.items():
+            command += [
+                "--local-repository",
+                f"{action}@{pin}={self.folder / 'stand-ins' / action}",
+            ]
+        given = {
+            "GITHUB_API_URL": self.api.url,
+            "GITHUB_REPOSITORY": self.api.repository,
+            "STANDIN_ORIGIN": str(self.origin),
+            "STANDIN_STORE": str(store),
+        }
+        for variable, value in (given | (env or {})).items():
+            command += ["--env", f"{variable}={value}"]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+            env=self._environment(here),
+        )
+        return Ran(
+            ok=done.returncode == 0,
+            log=done.stdout + done.stderr,
+            summary="\n".join(re.findall(SUMMARY, done.stdout)),
+            artifacts={one.parent.name: one for one in store.glob("*/*.json")},
+            outputs=dict(re.findall(r"::set-output:: ([a-z-]+)=(.*)", done.stdout)),
+        )
+
+    def _environment(self, here: Path) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("LANG", "JAVA_HOME") if name in os.environ}
+        scripts = str(Path(sys.executable).parent)
+        path = (
+            f"{scripts}{os.pathsep}{os.environ['PATH']}" if self.installed else os.environ["PATH"]
+        )
+        (here / "home").mkdir()
+        quiet = {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "t",
+                 "GIT_CONFIG_KEY_1": "user.email", "GIT_CONFIG_VALUE_1": "t@example.com"}  # fmt: skip
+        home = {"HOME": str(here / "home"), "XDG_CACHE_HOME": str(here / "cache-home")}
+        return kept | quiet | home | {"PATH": path, "TMPDIR": str(here / "temp")}
+
+    def _workflow(self, name: str) -> str:
+        """The example, which finds kquota on the PATH instead of installing it."""
+        text = (EXAMPLES / name).read_text(encoding="utf-8")
+        if self.installed:
+            text = re.sub(
+                r"(uses: kafka-quotas/[^\n]*\n +with: *)\{", r"\1{version: installed, ", text
+            )
+            text = re.sub(
+                r"(uses: kafka-quotas/[^\n]*\n +with:\n)( +)", r"\1\2version: installed\n\2", text
+            )
+            text = re.sub(r"run: pip install [^\n]*", "run: kquota --version", text)
+        return text
+
+    def _stand_ins(self) -> None:
+        for action, script in STAND_INS.items():
+            folder = self.folder / "stand-ins" / action
+            folder.mkdir(parents=True)
+            indented = "".join(f"        {line.strip()}\n" for line in script.splitlines())
+            (folder / "action.yml").write_text(STAND_IN.format(script=indented))
+        for name in (".github/actions", "reconciler"):
+            shutil.copytree(
+                ROOT / name, self.product / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, self.product / name)
