@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from reconciler.errors import KquotaError
 from reconciler.loop.mailbox import Mailbox
 from reconciler.loop.pace import Pace, Random
-from reconciler.loop.waiting import unless
+from reconciler.loop.waiting import unless, until_ended
 from reconciler.ports import Clock
 
 _LOG: Final = logging.getLogger("reconciler.loop")
@@ -105,13 +105,18 @@ class ClusterLoop:
                 return
             task = asyncio.ensure_future(self._pass(wake))
             stopping = asyncio.ensure_future(stop.wait())
+            cancelled = False
             try:
                 _ = await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                _ = stopping.cancel()
-                await _told_to_stop(task)
+            except asyncio.CancelledError:
+                cancelled = True
+            _ = stopping.cancel()
+            _ = task.cancel()
+            cancelled = await until_ended(task, cancelled=cancelled)
             if not task.cancelled():
                 task.result()
+            if cancelled:
+                raise asyncio.CancelledError
 
     # -- when ---------------------------------------------------------------------------------------
 
@@ -161,13 +166,3 @@ class ClusterLoop:
         wait = pace.retry_after(self.failures, self._random)
         self._retry_at = ended + wait
         _LOG.warning("%s: %s; next try in %.1f s", self.name, turn.note or "failed", wait)
-
-
-async def _told_to_stop(task: asyncio.Task[None]) -> None:
-    """Cancel a pass and wait until it has ended in its own way; who is cancelled meanwhile waits no longer."""
-    _ = task.cancel()
-    try:
-        _ = await asyncio.wait({task})
-    except asyncio.CancelledError:
-        _ = task.cancel()
-        raise

@@ -13,6 +13,7 @@ from reconciler.loop.removals import RemovalWindow
 from reconciler.loop.revision import Revision
 from reconciler.loop.supervise import supervise
 from reconciler.loop.telemetry import Telemetry
+from reconciler.loop.waiting import until_ended
 from reconciler.loop.watch_state import WatchState
 from reconciler.loop.watched_cluster import Opener, WatchedCluster
 from reconciler.ports import Clock
@@ -135,18 +136,20 @@ class Fleet:
             f"cluster {name}": loop.run(over) for name, loop in self.loops.items()
         }
         task = asyncio.ensure_future(supervise(loops, over))
+        cancelled = False
         try:
-            await _first(stop.wait(), self._renewed.wait(), _ended(task))
+            await _first(stop.wait(), self._renewed.wait(), asyncio.wait({task}))
+        except asyncio.CancelledError:
+            cancelled = True
+        over.set()
+        try:
+            cancelled = await until_ended(task, cancelled=cancelled)
         finally:
-            over.set()
-            await _ended(task)
             for one in self.clusters.values():
                 await one.close()
         task.result()
-
-
-async def _ended(task: "asyncio.Task[None]") -> None:
-    _ = await asyncio.wait({task})
+        if cancelled:
+            raise asyncio.CancelledError
 
 
 async def _first(*waits: Coroutine[Any, Any, object]) -> None:

@@ -54,6 +54,8 @@ def _done(outcome: Outcome) -> str:
 def _standing(made: Pass) -> Iterator[str]:
     if made.preview is not None:
         yield from (escaped(one) for one in made.preview.warnings)
+        doubts = (f"{one.place}: {one.message}" for one in made.preview.advice)
+        yield from _cut((escaped(one) for one in doubts), "doubtful rules")
     yield from _cut(_withheld(made), "withheld")
     yield from _cut(_drifted(made), "drifted")
     if made.outcome is not None:

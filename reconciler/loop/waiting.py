@@ -48,6 +48,29 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
         await _ended([task, stopping])
 
 
+async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
+    """Wait for a task that was told to end, and let it end in its own way.
+
+    A supervisor sets a stop event and then cancels: both are one wish. Only who is cancelled once more waits no longer.
+
+    Args:
+        task: What was told.
+        cancelled: Whether the caller was cancelled already.
+
+    Returns:
+        Whether the caller was cancelled, now or before; it has to raise that again.
+    """
+    while not task.done():
+        try:
+            _ = await asyncio.wait({task})
+        except asyncio.CancelledError:
+            if cancelled:
+                _ = task.cancel()
+                raise
+            cancelled = True
+    return cancelled
+
+
 async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
     """Cancel what is still waiting, and leave no task behind."""
     for one in tasks:

@@ -102,7 +102,7 @@ def _read(path: Path) -> Remembered:
         raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
     try:
         return _decoded(json.loads(content))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InventoryError(
             f"{path} is damaged or not of this version",
             hint="without it the branch is read anew and earlier removals no longer count: remove it if that is meant",

@@ -1,5 +1,6 @@
 """Looking again after sending: what every broker shows, and one full describe that judges each change."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -23,10 +24,24 @@ QUICK_SECONDS: Final = 2.0
 async def look_again(ports: Ports, sender: Sender) -> tuple[Visibility | None, State | None, str]:
     """What the brokers show, what is live, and why one of the two could not be had.
 
-    Never raises for the cluster: whatever was sent has to be recorded and told in any case.
+    Never raises for the cluster: whatever was sent has to be recorded and told in any case. Whoever asks to stop
+    meanwhile gets a quick look instead, so that records and audit log learn what was done; asked again, it ends.
     """
     if not sender.was_sent:
         return None, None, ""
+    task = asyncio.ensure_future(_look(ports, sender))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        again, sender.interrupted = sender.interrupted, True
+        _ = task.cancel()
+        _ = await asyncio.wait({task})
+        if again:
+            raise
+    return await _look(ports, sender)
+
+
+async def _look(ports: Ports, sender: Sender) -> tuple[Visibility | None, State | None, str]:
     visibility: Visibility | None = None
     try:
         if sender.witnesses.any:

@@ -2,12 +2,27 @@
 
 import asyncio
 import heapq
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 
 async def settle() -> None:
     """Let every task run until it waits for something."""
     for _ in range(50):
         await asyncio.sleep(0)
+
+
+class Inline(ThreadPoolExecutor):
+    """Work for threads done at once, so that `settle` waits for it too; for `loop.set_default_executor`."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+            done.set_exception(error)
+        return done
 
 
 class TurnedClock:

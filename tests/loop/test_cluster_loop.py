@@ -255,6 +255,49 @@ def test_a_loop_that_is_cancelled_ends_its_pass_first() -> None:
     Stage(takes=50.0).play(story)
 
 
+def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
+    told: list[str] = []
+
+    class Polite(Stage):
+        async def work(self, wake: Wake) -> Turn:
+            try:
+                await self.clock.sleep(50.0)
+            except asyncio.CancelledError:
+                await self.clock.sleep(2.0)  # the request under way
+                told.append("ended")
+            return Turn()
+
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(1.0)
+        stage.stop.set()
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert not stage.task.done()
+        await stage.clock.turn(2.0)
+        assert told == ["ended"]
+        assert stage.task.cancelled()
+
+    Polite().play(story)
+
+
+def test_a_bug_while_a_pass_is_told_to_end_comes_out() -> None:
+    class Broken(Stage):
+        async def work(self, wake: Wake) -> Turn:
+            try:
+                await self.clock.sleep(50.0)
+            finally:
+                raise ZeroDivisionError
+
+    async def story(stage: Stage) -> None:
+        await settle()
+        stage.task.cancel()
+        await settle()
+        assert isinstance(stage.task.exception(), ZeroDivisionError)
+
+    Broken().play(story)
+
+
 def test_a_second_cancellation_waits_for_nothing() -> None:
     class Hanging(Stage):
         async def work(self, wake: Wake) -> Turn:

@@ -491,3 +491,47 @@ def test_the_live_state_is_that_of_the_last_look():
     made = passed(world, USERS)
     assert made.live == world.cluster.truth
     assert passed(world, USERS).live == world.cluster.truth
+
+
+def test_a_pass_that_is_asked_to_stop_while_it_looks_again_still_records_and_tells():
+    world = World()
+    world.cluster.faults.lag[2] = 1e9
+    told: list[Pass] = []
+
+    async def stopped() -> None:
+        task: asyncio.Task[Pass]
+
+        def stop(request: str) -> None:
+            if request == "wait_visible" and world.cluster.requests.count("wait_visible") == 1:
+                task.cancel()
+
+        world.cluster.faults.before = stop
+        task = asyncio.ensure_future(a_pass(world, USERS))
+        told.append(await task)
+
+    asyncio.run(stopped())
+    (made,) = told
+    assert isinstance(made.error, Interrupted)
+    assert set(words(made).values()) == {"APPLIED"}
+    assert len(world.audit.entries) == 3
+    assert world.cluster.clock.now() - made.started_at < 5.0, "a quick look, not the long one"
+
+
+def test_a_pass_that_is_asked_twice_to_stop_ends_at_once_and_keeps_its_intents():
+    world = World()
+    world.cluster.faults.lag[2] = 1e9
+
+    async def stopped() -> None:
+        task: asyncio.Task[Pass]
+
+        def stop(request: str) -> None:
+            if request == "wait_visible":
+                task.cancel()
+
+        world.cluster.faults.before = stop
+        task = asyncio.ensure_future(a_pass(world, USERS))
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(stopped())
+    assert len(world.owned().intents) == 3

@@ -1,0 +1,37 @@
+"""Telemetry that writes down what it was told."""
+
+from reconciler.quota.report import Pass
+
+
+class Told:
+    """Implements loop.telemetry.Telemetry."""
+
+    def __init__(self) -> None:
+        self.passes: list[Pass] = []
+        self.intervals: dict[str, float] = {}
+        self.depths: list[tuple[str, int]] = []
+        self.batches: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, str]] = []
+        self.revisions: list[tuple[str, str, bool]] = []
+        self.forgotten: list[str] = []
+
+    def passed(self, one: Pass, /) -> None:
+        self.passes.append(one)
+
+    def interval(self, cluster: str, seconds: float) -> None:
+        self.intervals[cluster] = seconds
+
+    def queue(self, cluster: str, depth: int) -> None:
+        self.depths.append((cluster, depth))
+
+    def batch(self, cluster: str, size: int) -> None:
+        self.batches.append((cluster, size))
+
+    def kafka(self, cluster: str, api: str, seconds: float) -> None:
+        self.calls.append((cluster, api))
+
+    def revision(self, cluster: str, commit: str, *, refused: bool) -> None:
+        self.revisions.append((cluster, commit, refused))
+
+    def forget(self, cluster: str) -> None:
+        self.forgotten.append(cluster)

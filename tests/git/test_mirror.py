@@ -1,0 +1,119 @@
+"""A bare copy of one branch: fetched, read, and not losing what somebody relies on."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import GitError
+from reconciler.git.mirror import KEPT, Mirror
+from reconciler.git.source import Source
+from tests.git.commits import commit, git, repository
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    return repository(tmp_path / "origin")
+
+
+def mirror(tmp_path: Path, origin: Path, branch: str = "") -> Mirror:
+    return Mirror(folder=tmp_path / "mirror.git", source=Source(address=str(origin)), branch=branch)
+
+
+def fetched(one: Mirror) -> str:
+    return asyncio.run(one.fetch())
+
+
+def test_the_newest_commit_comes_with_its_files_and_its_history(tmp_path: Path, origin: Path):
+    first = commit(origin, {"a.yaml": "1"})
+    one = mirror(tmp_path, origin)
+    assert fetched(one) == first
+    second = commit(origin, {"a.yaml": "2"})
+    assert fetched(one) == second
+    assert one.tree(second).read(["a.yaml"]) == {"a.yaml": b"2"}
+    assert one.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
+    assert one.follows(second, first)
+    assert not one.follows(first, second)
+    assert git(one.folder, "rev-parse", "--is-bare-repository") == "true"
+
+
+def test_what_is_not_committed_does_not_come(tmp_path: Path, origin: Path):
+    first = commit(origin, {"a.yaml": "1"})
+    (origin / "a.yaml").write_text("edited")
+    one = mirror(tmp_path, origin)
+    assert one.tree(fetched(one)).commit == first
+    assert one.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
+
+
+def test_another_branch_than_the_default_is_followed_by_name(tmp_path: Path, origin: Path):
+    commit(origin, {"a.yaml": "1"})
+    git(origin, "switch", "--quiet", "-c", "team/prod")
+    wanted = commit(origin, {"a.yaml": "2"})
+    git(origin, "switch", "--quiet", "main")
+    assert fetched(mirror(tmp_path, origin, "team/prod")) == wanted
+
+
+def test_a_missing_branch_or_repository_is_told(tmp_path: Path, origin: Path):
+    commit(origin, {"a.yaml": "1"})
+    with pytest.raises(GitError, match="gone"):
+        fetched(mirror(tmp_path, origin, "gone"))
+    with pytest.raises(GitError, match="git fetch failed"):
+        fetched(mirror(tmp_path, tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    "branch", ["-x", "a b", "a..b", "a:b", "a*", "x.lock", "a/", "a\n", "@{u}x@{"]
+)
+def test_what_cannot_be_a_branch_is_refused_before_git_sees_it(tmp_path: Path, branch: str):
+    with pytest.raises(GitError, match="cannot be the name of a branch"):
+        mirror(tmp_path, tmp_path, branch)
+
+
+def test_a_kept_commit_survives_a_rewritten_branch_and_tidying_up(tmp_path: Path, origin: Path):
+    commit(origin, {"a.yaml": "1"})
+    good = commit(origin, {"a.yaml": "2"})
+    one = mirror(tmp_path, origin)
+    fetched(one)
+    one.keep(good)
+    git(origin, "reset", "--quiet", "--hard", "HEAD~1")
+    other = commit(origin, {"a.yaml": "3"})
+    assert fetched(one) == other
+    git(one.folder, "gc", "--quiet", "--prune=now")
+    assert one.has(good)
+    assert not one.follows(other, good)
+    one.keep(other)
+    git(one.folder, "reflog", "expire", "--expire=now", "--all")
+    git(one.folder, "gc", "--quiet", "--prune=now")
+    assert not one.has(good)
+    assert not one.follows(other, good)
+    assert git(one.folder, "rev-parse", KEPT) == other
+
+
+def test_hooks_and_templates_of_the_machine_are_not_run(tmp_path: Path, origin: Path, monkeypatch):
+    template = tmp_path / "template" / "hooks"
+    template.mkdir(parents=True)
+    hook = template / "reference-transaction"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o755)
+    monkeypatch.setenv("GIT_TEMPLATE_DIR", str(template.parent))
+    commit(origin, {"a.yaml": "1"})
+    one = mirror(tmp_path, origin)
+    fetched(one)
+    assert not (tmp_path / "ran").exists()
+    assert not (one.folder / "hooks").exists()
+
+
+def test_before_the_first_fetch_nothing_is_here(tmp_path: Path, origin: Path):
+    assert not mirror(tmp_path, origin).has("0" * 40)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, origin: Path):
+    (tmp_path / "file").write_text("")
+    one = Mirror(folder=tmp_path / "file" / "mirror", source=Source(address=str(origin)))
+    with pytest.raises(GitError, match="cannot be made"):
+        one.prepare()
+
+
+def test_people_are_shown_what_is_followed(tmp_path: Path, origin: Path):
+    assert mirror(tmp_path, origin, "main").shown == f"{origin} (main)"
+    assert mirror(tmp_path, origin).shown == f"{origin} (default branch)"

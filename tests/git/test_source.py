@@ -1,0 +1,78 @@
+"""Addresses of repositories: what git is given, what people are shown, and where the password went."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import GitError
+from reconciler.git.source import Source, without_secrets
+
+HERE = Path()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://git.example.org/a/b.git",
+        "ssh://git@git.example.org/a/b.git",
+        "git@git.example.org:a/b.git",
+        "git.example.org:a/b.git",
+        "file:///srv/quotas.git",
+    ],
+)
+def test_addresses_without_a_password_are_taken_as_they_are(text: str):
+    assert Source.of(text, start=HERE) == Source(address=text)
+
+
+def test_a_folder_is_taken_from_where_the_command_runs(tmp_path: Path):
+    (tmp_path / "quotas").mkdir()
+    assert Source.of("quotas", start=tmp_path).address == str(tmp_path / "quotas")
+    (tmp_path / "a:b").mkdir()
+    assert Source.of("a:b", start=tmp_path).address == str(tmp_path / "a:b")
+
+
+def test_a_password_of_a_url_becomes_a_header_for_that_host_alone():
+    source = Source.of("https://bot:s3%2Fcret@git.example.org:8443/a.git", start=HERE)
+    assert source.address == "https://git.example.org:8443/a.git"
+    assert source.variables == {
+        "http.https://git.example.org:8443/.extraHeader": "Authorization: Basic "
+        + base64.b64encode(b"bot:s3/cret").decode()
+    }
+    assert "s3" not in repr(source)
+
+
+def test_a_token_without_a_name_is_a_secret_too():
+    source = Source.of("https://ghp_token@git.example.org/a.git", start=HERE)
+    assert source.address == "https://git.example.org/a.git"
+    assert "ghp_token" not in repr(source)
+    assert source.variables
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "-upload-pack=rm",
+        "--help",
+        "two\nlines",
+        "ext::sh -c id",
+        "fd::17/foo",
+        "ext+x://whatever",
+        "ftp://git.example.org/a.git",
+        "http://bot:secret@git.example.org/a.git",
+        "ssh://git:secret@git.example.org/a.git",
+        "no/such/folder",
+    ],
+)
+def test_what_is_no_address_or_would_leak_or_run_something_is_refused(text: str):
+    with pytest.raises(GitError) as caught:
+        Source.of(text, start=HERE)
+    assert "secret" not in str(caught.value)
+
+
+def test_words_of_git_lose_what_stands_before_the_host():
+    assert (
+        without_secrets("fatal: unable to access 'https://bot:pw@h/a/': 403")
+        == "fatal: unable to access 'https://h/a/': 403"
+    )
