@@ -5,6 +5,7 @@ API server said, never a source of its own: a complete listing replaces what sta
 """
 
 from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import Any, Final
 
 from reconciler.kube.resources import (
@@ -21,15 +22,34 @@ from reconciler.kube.resources import (
 NOT_KEPT: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation as large as the object itself."""
 
+SHARED_CHARACTERS: Final = 64
+"""Longer texts are hardly ever equal."""
+
 
 def slim(obj: Obj) -> Obj:
-    """The object without what nobody here reads: field managers and kubectl's own copy are two thirds of it."""
+    """The object without what nobody here reads: field managers and kubectl's own copy are two thirds of it.
+
+    What is left shares its keys and common words with all others: each object was parsed by itself, so that five
+    thousand of them would hold five thousand copies of ``conditions``.
+    """
     metadata: dict[str, Any] = dict(obj.get("metadata", {}))
     _ = metadata.pop("managedFields", None)
     annotations = metadata.get("annotations")
     if annotations and NOT_KEPT in annotations:
         metadata["annotations"] = {k: v for k, v in annotations.items() if k != NOT_KEPT}
-    return {**obj, "metadata": metadata}
+    made: dict[str, Any] = _shared({**obj, "metadata": metadata})
+    return made
+
+
+def _shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
+    kind = type(value)
+    if kind is str:
+        return intern(value) if len(value) <= SHARED_CHARACTERS else value
+    if kind is dict:
+        return {intern(key): _shared(one) for key, one in value.items()}
+    if kind is list:
+        return [_shared(one) for one in value]
+    return value
 
 
 def _what_matters(obj: Obj) -> tuple[object, ...]:

@@ -12,6 +12,9 @@ from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
+PAGE: Final = 250
+"""Objects per request: a page is parsed whole, and what it takes meanwhile is never given back."""
+
 
 class Everything:
     """Lists QuotaClusters and the ClientQuotas of every watched namespace.
@@ -44,7 +47,7 @@ class Everything:
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
             try:
-                found = await self._api.list(CLIENT_QUOTAS, namespace)
+                found = await self._api.list(CLIENT_QUOTAS, namespace, limit=PAGE)
             except KubernetesError as error:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False

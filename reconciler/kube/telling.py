@@ -4,7 +4,7 @@ Statuses first, because they hold the records; then shards and ledger, which for
 finalizers, because an object that goes takes its status along; then the QuotaCluster.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from reconciler.kube.resources import (
     uid_of,
 )
 from reconciler.kube.standing import Standing
-from reconciler.kube.status import GRACE_SECONDS, document_status, pending_status
+from reconciler.kube.status import GRACE_SECONDS, document_status, pending_status, told
 from reconciler.kube.writes import Writes
 from reconciler.manifest.cluster import QuotaCluster
 from reconciler.ports import Clock
@@ -170,14 +170,31 @@ class Telling:
         everything: bool,
     ) -> set[str]:
         """Write the statuses that changed; the documents whose status could not be written."""
+        quiet: dict[str, tuple[object, ...]] = {}
+        failed = await self._writes.statuses(
+            self._changed(found, held, happened, quiet, everything=everything)
+        )
+        told()
+        self._quiet = {name: token for name, token in quiet.items() if name not in failed}
+        return failed
+
+    def _changed(
+        self,
+        found: Found,
+        held: frozenset[str],
+        happened: list[tuple[Obj, Happening]],
+        quiet: dict[str, tuple[object, ...]],
+        *,
+        everything: bool,
+    ) -> Iterator[tuple[Obj, Mapping[str, Any]]]:
+        """Documents whose status is another one now, one at a time: five thousand of them fill no memory."""
         now = self._clock.now()
         spoken_of = _spoken_of(found)
-        quiet: dict[str, tuple[object, ...]] = {}
-        written: list[tuple[Obj, Mapping[str, Any]]] = []
+        outage = self._outage(found.report)
         for document, one in found.standings.items():
             if is_terminating(one.obj) and document not in held:
                 continue
-            token = (*_token(one, found), self._outage(found.report) >= GRACE_SECONDS)
+            token = (*_token(one, found), outage >= GRACE_SECONDS)
             if document not in spoken_of:
                 quiet[document] = token
                 if not everything and self._quiet.get(document) == token:
@@ -190,14 +207,12 @@ class Telling:
                 owned=self._inventory.owned,
                 previous=before,
                 now=now,
-                outage=self._outage(found.report),
+                outage=outage,
             )
             if not unchanged(before, after):
-                written.append((one.obj, after))
-                happened.extend((one.obj, each) for each in transitions(before, after))
-        failed = await self._writes.statuses(written)
-        self._quiet = {name: token for name, token in quiet.items() if name not in failed}
-        return failed
+                if len(happened) < MOST_EVENTS:
+                    happened.extend((one.obj, each) for each in transitions(before, after))
+                yield one.obj, after
 
     async def _finalizers(self, found: Found, released: Mapping[str, Obj]) -> set[str]:
         """Take our finalizer off what is released, and off what no longer needs it."""

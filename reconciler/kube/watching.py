@@ -65,7 +65,10 @@ def settings(*, namespaced: bool) -> kopf.OperatorSettings:
     made.posting.enabled = False
     made.scanning.disabled = namespaced
     made.persistence.finalizer = FINALIZER
-    made.watching.chunk_size = 500
+    made.watching.chunk_size = 250
+    # A worker per object, idle for 5 s by default: five thousand of them after each listing.
+    made.queueing.worker_limit = 64
+    made.queueing.idle_timeout = 0.1
     made.networking.error_backoffs = BACKOFFS
     made.networking.connect_timeout = 10
     made.networking.request_timeout = 60

@@ -38,7 +38,6 @@ class Writes:
 
     def __init__(self, api: Api, *, cache: Cache, clock: Clock, identity: str) -> None:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
-        self._slots = asyncio.Semaphore(IN_FLIGHT)
 
     async def statuses(self, written: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
         """Write statuses of ClientQuotas; the documents whose status could not be written."""
@@ -67,21 +66,23 @@ class Writes:
         )
 
     async def _all(self, work: Iterable[tuple[str, Callable[[], Awaitable[None]]]]) -> set[str]:
+        """Do all of it, so many at a time; what is given is made only when its turn comes."""
         failed: set[str] = set()
+        turns = iter(work)
 
-        async def one(name: str, write: Callable[[], Awaitable[None]]) -> None:
-            async with self._slots:
+        async def take_turns() -> None:
+            for name, write in turns:
                 try:
                     await write()
                 except NotFound:
-                    return  # It is gone, and a DELETED event says so.
+                    pass  # It is gone, and a DELETED event says so.
                 except KubernetesError as error:
                     failed.add(name)
                     _LOG.warning("%s: %s", name, error)
 
         async with asyncio.TaskGroup() as group:
-            for name, write in work:
-                _ = group.create_task(one(name, write))
+            for _ in range(IN_FLIGHT):
+                _ = group.create_task(take_turns())
         return failed
 
     async def _status(self, resource: Resource, obj: Obj, status: Mapping[str, Any]) -> None:
