@@ -4,10 +4,13 @@ Blocks after `<!-- tested on kubernetes -->` are run. Those after `<!-- tested w
 and a broker; `commands(page, with_operator=True)` gives them too, for the suite that has both.
 """
 
+import contextlib
 import doctest
+import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +18,22 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.charts.pages import DOCS, PAGES, commands
+from tests.charts.pages import DOCS, PAGES, Step, commands
 from tests.charts.rendering import CHART
+from tests.servers import raw_quotas
+from tests.servers.jars import NEWEST
+from tests.servers.kafka import StartKafka
 from tests.servers.kube import programs
 from tests.servers.kube.cluster import KubeCluster
+from tests.servers.ports import free_ports
+from tests.servers.processes import Child
+from tests.servers.tools import kafka_configs
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SECONDS = 120
+KQUOTA = Path(sys.executable).parent / "kquota"
+RELEASE = "kafka-quota-reconciler"
+NAMESPACE = "kafka-quotas"
 
 
 @pytest.fixture
@@ -30,24 +42,80 @@ def fresh_kube() -> Iterator[KubeCluster]:
         yield cluster
 
 
-@pytest.mark.integration
-def test_the_pages_do_what_they_say(fresh_kube: KubeCluster, tmp_path: Path) -> None:
+def followed(step: Step, kube: KubeCluster, folder: Path, bootstrap: str) -> None:
+    """Types one command of a page and compares what it prints."""
     environment = {
         "PATH": f"{programs.kubectl().parent}:{programs.helm().parent}:{os.environ['PATH']}",
-        "HOME": str(tmp_path),
-        "KUBECONFIG": str(fresh_kube.kubeconfig),
+        "HOME": str(folder),
+        "KUBECONFIG": str(kube.kubeconfig),
         "CHART": str(CHART),
-        "BOOTSTRAP": "broker-1:9093",
+        "BOOTSTRAP": bootstrap,
     }
+    answer = subprocess.run(
+        ["bash", "-c", step.command], cwd=folder, env=environment, text=True, timeout=SECONDS, check=False,
+        capture_output=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    said = f"$ {step.command}\n{answer.stdout}\n{answer.stderr}"
+    assert answer.returncode == 0, said
+    assert doctest.OutputChecker().check_output(step.output, answer.stdout, FLAGS), said
+
+
+@pytest.mark.integration
+def test_the_pages_do_what_they_say(fresh_kube: KubeCluster, tmp_path: Path) -> None:
     for page in ("install-kubernetes.md", "backup-and-restore.md", "uninstall.md"):
         for step in commands(page):
-            answer = subprocess.run(
-                ["bash", "-c", step.command], cwd=tmp_path, env=environment, text=True, timeout=SECONDS, check=False,
-                capture_output=True, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-            said = f"{page}: $ {step.command}\n{answer.stdout}\n{answer.stderr}"
-            assert answer.returncode == 0, said
-            assert doctest.OutputChecker().check_output(step.output, answer.stdout, FLAGS), said
+            followed(step, fresh_kube, tmp_path, "broker-1:9093")
+
+
+@contextlib.contextmanager
+def operator(kube: KubeCluster, folder: Path) -> Iterator[Child]:
+    """What the release's pod would run, with its arguments and its account's token."""
+    text = kube.kubectl("-n", NAMESPACE, "get", "deployment", RELEASE, "-o", "json").stdout
+    spec = json.loads(text)["spec"]["template"]["spec"]
+    arguments = [
+        one for one in spec["containers"][0]["args"] if not one.startswith("--metrics-address")
+    ]
+    kubeconfig = kube.kubeconfig_for(NAMESPACE, spec["serviceAccountName"])
+    (port,) = free_ports(1)
+    child = Child(
+        [str(KQUOTA), *arguments, f"--metrics-address=127.0.0.1:{port}", f"--kubeconfig={kubeconfig}"],
+        log=folder / "operator.log", environment={"POD_NAME": "page", "POD_NAMESPACE": NAMESPACE},
+    )  # fmt: skip
+    try:
+        yield child
+    finally:
+        child.kill()
+
+
+@pytest.mark.integration
+def test_the_page_about_installing_leads_to_a_limit_in_force(
+    fresh_kube: KubeCluster, kafka: StartKafka, tmp_path: Path
+) -> None:
+    cluster = kafka(NEWEST)
+    raw_quotas.clear(cluster.port())
+    with contextlib.ExitStack() as stack:
+        for step in commands("install-kubernetes.md", with_operator=True):
+            try:
+                followed(step, fresh_kube, tmp_path, cluster.bootstrap())
+            except AssertionError as failed:
+                log = tmp_path / "operator.log"
+                failed.add_note(
+                    log.read_text(encoding="utf-8")[-4000:] if log.exists() else "no operator yet"
+                )
+                raise
+            if step.command.startswith("helm install"):
+                stack.enter_context(operator(fresh_kube, tmp_path))
+    said = kafka_configs(
+        NEWEST,
+        "--bootstrap-server",
+        cluster.bootstrap(),
+        "--describe",
+        "--entity-type",
+        "users",
+        "--entity-name",
+        "alice",
+    )
+    assert "producer_byte_rate=1.048576E7" in said.stdout
 
 
 def test_every_page_of_the_table_has_commands() -> None:
