@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 BROKER ?= sandbox
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test unit integration check fmt generate coverage bench mutants clean
+.PHONY: help env demo test unit integration e2e check fmt generate coverage bench mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -23,15 +23,19 @@ $(STAMP): pyproject.toml constraints.txt
 demo: env  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py --broker $(BROKER)
 
-test: env unit integration  ## everything, real brokers included (needs Java 17 and Maven)
+test: env unit integration  ## everything, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
 
 unit: env  ## what needs neither network nor Java
 	@mkdir -p build
 	$(BIN)/python -m pytest -q -m 'not integration' --junitxml=build/unit.xml
 
-integration: env  ## real Kafka brokers, real tools
+integration: env  ## real Kafka brokers, Kubernetes, Prometheus, browsers and tools
 	@mkdir -p build
 	$(BIN)/python -m pytest -q -p no:randomly -m integration --durations=15 --junitxml=build/integration.xml
+
+e2e: env  ## of those only: the operator on a real Kubernetes beside a real broker
+	@mkdir -p build
+	$(BIN)/python -m pytest -q -p no:randomly tests/kube/e2e --durations=15 --junitxml=build/e2e.xml
 
 check: env  ## format, lint, types, floors, generated files
 	$(BIN)/ruff format --check .

@@ -99,7 +99,7 @@ async def watch(
     ended: asyncio.Future[None] = ours.create_future()
     halt = threading.Event()
     handlers = registry(
-        {kind: partial(ours.call_soon_threadsafe, taken) for kind, taken in kinds.items()}
+        {kind: partial(_in_loop, ours, taken) for kind, taken in kinds.items()}
     )
 
     def tell_end(error: BaseException | None) -> None:
@@ -129,6 +129,12 @@ async def watch(
         _ = await asyncio.wait({ended}, timeout=END_SECONDS)
     if ended.done():
         ended.result()
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, taken: Taken, kind: str, obj: Obj) -> None:
+    """From Kopf's thread into our loop."""
+    with contextlib.suppress(RuntimeError):  # It is closed at the end of the process.
+        _ = loop.call_soon_threadsafe(taken, kind, obj)
 
 
 async def _kopf(
