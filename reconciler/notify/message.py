@@ -42,6 +42,7 @@ class Drifted:
         live: What was found; ``None`` = it was removed.
         since: When it was first seen, in seconds since the epoch.
         fought: Whether it was corrected so often that we gave up.
+        corrections: When it was corrected within the last while, and the foreign value that was there instead.
     """
 
     entity: Entity
@@ -50,6 +51,7 @@ class Drifted:
     live: float | None
     since: float
     fought: bool = False
+    corrections: tuple[tuple[float, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +120,7 @@ def drift_of(cluster: str, cluster_id: str, sightings: Sequence[Sighting]) -> Dr
             live=one.live,
             since=one.since,
             fought=one.fought,
+            corrections=tuple(zip(one.corrected_at, one.overwritten, strict=True)),
         )
         for one in sightings
         if one.confirmed
@@ -155,4 +158,7 @@ def _pair(one: Drifted) -> dict[str, Json]:
         "live": value_json(one.live),
         "since": instant(one.since),
         "fought": one.fought,
+        "corrections": [
+            {"at": instant(at), "overwrote": value_json(value)} for at, value in one.corrections
+        ],
     }

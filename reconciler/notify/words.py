@@ -10,6 +10,8 @@ MOST_LINES: Final = 20
 """Pairs that people are shown; the rest is counted."""
 
 LONGEST_NAME: Final = 120
+MOST_TIMES: Final = 3
+"""Corrections of one pair that people are shown, the newest ones."""
 
 _CHANGES: Final = {
     Event.BEGAN: "changed behind our back",
@@ -42,5 +44,14 @@ def _line(one: Drifted) -> str:
     if len(name) > LONGEST_NAME:
         name = name[: LONGEST_NAME - 1] + "…"
     values = f"{limit(one.key, one.expected)} -> {limit(one.key, one.live)}"
-    fought = ", corrected again and again" if one.fought else ""
-    return f"{name} {one.key.value}: {values}, since {instant(one.since)}{fought}"
+    return f"{name} {one.key.value}: {values}, since {instant(one.since)}{_fight(one)}"
+
+
+def _fight(one: Drifted) -> str:
+    """How often somebody undid our corrections: values and times point to who it is."""
+    if not one.fought:
+        return ""
+    undone = ", ".join(
+        f"{limit(one.key, value)} at {instant(at)}" for at, value in one.corrections[-MOST_TIMES:]
+    )
+    return f"; corrected again and again (over {undone}), now left alone"

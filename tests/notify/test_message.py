@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.notify import Event, Message, document, drift_of
 from reconciler.notify.message import MOST_PAIRS
+from reconciler.notify.words import lines
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.vigil import Sighting
@@ -70,6 +71,7 @@ def test_a_message_carries_everything_that_a_receiver_needs_to_act():
                 "live": 7,
                 "since": "2023-11-14T22:12:20Z",
                 "fought": False,
+                "corrections": [],
             },
             {
                 "entity": [["user", "bob"]],
@@ -79,9 +81,26 @@ def test_a_message_carries_everything_that_a_receiver_needs_to_act():
                 "live": None,
                 "since": "2023-11-14T22:03:20Z",
                 "fought": False,
+                "corrections": [],
             },
         ],
     }
+
+
+def test_whoever_fights_us_is_told_of_with_times_and_values():
+    fought = replace(
+        sighting("a"), fought=True, corrected_at=(NOW, NOW + 60), overwritten=(7.0, None)
+    )
+    found = drift_of("prod", "id", (fought,))
+    one = Message(event=Event.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
+    assert document(one)["pairs"][0]["corrections"] == [
+        {"at": "2023-11-14T22:13:20Z", "overwrote": 7},
+        {"at": "2023-11-14T22:14:20Z", "overwrote": None},
+    ]
+    assert lines(one)[0].endswith(
+        "; corrected again and again (over 7 B/s at 2023-11-14T22:13:20Z, - at 2023-11-14T22:14:20Z), now left alone"
+    )
+    assert found.digest == replace(found, pairs=(replace(found.pairs[0], corrections=()),)).digest
 
 
 def test_a_long_list_is_cut_and_counted():

@@ -1,0 +1,23 @@
+"""docs/alerts.md lists every metric with its labels, and every alert, as the program and the rules have them."""
+
+import re
+from pathlib import Path
+
+from reconciler.metrics.families import FAMILIES
+from tests.alerts import rules
+
+PAGE = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+
+
+def test_every_metric_has_its_row():
+    rows = [line for line in PAGE.splitlines() if line.startswith("| `kquota_")]
+    expected = []
+    for family in FAMILIES:
+        labels = ", ".join(f"`{label}`" for label in (*family.labels, *family.told)) or "-"
+        expected.append(f"| `{family.name}` | {family.kind.value} | {labels} | {family.help} |")
+    assert rows == expected
+
+
+def test_every_alert_has_its_row_with_its_severity():
+    rows = dict(re.findall(r"^\| (Kquota\w+) \| (\w+) \|", PAGE, re.MULTILINE))
+    assert rows == {name: one["labels"]["severity"] for name, one in rules.alerts().items()}
