@@ -12,6 +12,7 @@ import pytest
 
 from tests.charts.placing import FULLNAME, Placed, listed, placed
 from tests.charts.rendering import Manifest, only, with_values
+from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration
@@ -37,6 +38,22 @@ def typed(
         [str(KQUOTA), *words, f"--kubeconfig={kubeconfig}", "--format=json"], capture_output=True, text=True,
         check=False, timeout=SECONDS, env={"PATH": os.environ["PATH"], "HOME": str(release.kube.folder), "NO_COLOR": "1"},
     )  # fmt: skip
+
+
+def held(release: Placed, name: str) -> str:
+    """A document with our finalizer, which a deletion therefore waits for; gives its name."""
+    quota = {
+        "apiVersion": "kafka-quotas.io/v1alpha1",
+        "kind": "ClientQuota",
+        "metadata": {"name": name, "namespace": release.watched, "finalizers": [FINALIZER]},
+        "spec": {
+            "clusterRef": {"name": "prod"},
+            "entity": {"user": {"name": name}},
+            "limits": {"producerByteRate": "1Mi"},
+        },
+    }
+    release.kube.kubectl("create", "-f", "-", input=json.dumps(quota))
+    return name
 
 
 def bound(release: Placed, user: str) -> None:
@@ -74,19 +91,9 @@ def test_the_release_job_stops_the_operator_and_frees_every_document(
     narrow: bool, chart_kube: KubeCluster
 ) -> None:
     with chart_kube.pods_become_ready(), placed(chart_kube, narrow=narrow, whole=True) as release:
-        quota = {
-            "apiVersion": "kafka-quotas.io/v1alpha1",
-            "kind": "ClientQuota",
-            "metadata": {"name": "alice", "namespace": release.watched, "finalizers": [FINALIZER]},
-            "spec": {
-                "clusterRef": {"name": "prod"},
-                "entity": {"user": {"name": "alice"}},
-                "limits": {"producerByteRate": "1Mi"},
-            },
-        }
         inside = ("-n", release.watched)
-        chart_kube.kubectl("create", "-f", "-", input=json.dumps(quota))
-        chart_kube.kubectl("delete", "clientquota", "alice", "--wait=false", *inside)
+        name = held(release, "alice")
+        chart_kube.kubectl("delete", "clientquota", name, "--wait=false", *inside)
         assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout != ""
         deployment = only(release.objects, "Deployment")
         chart_kube.kubectl("apply", "-f", "-", input=listed([deployment]))
@@ -99,6 +106,37 @@ def test_the_release_job_stops_the_operator_and_frees_every_document(
         assert answer.returncode == 0, answer.stdout + answer.stderr
         assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""
         assert chart_kube.kubectl("-n", release.home, "get", "pods", "-o", "name").stdout == ""
+
+
+def test_whoever_has_the_release_role_frees_documents_and_is_told_what_is_not_kept(
+    chart_kube: KubeCluster,
+) -> None:
+    with placed(chart_kube) as release:
+        inside = ("-n", release.watched)
+        chart_kube.kubectl("create", "serviceaccount", "person", "-n", release.home)
+        chart_kube.kubectl(
+            "create", "rolebinding", "person", f"--clusterrole={FULLNAME}-releaser.{release.home}",
+            f"--serviceaccount={release.home}:person", *inside,
+        )  # fmt: skip
+        bound(release, f"system:serviceaccount:{release.home}:person")
+        quota = held(release, "alice")
+        path = (
+            f"/apis/kafka-quotas.io/v1alpha1/namespaces/{release.watched}/clientquotas/alice/status"
+        )
+        key = {"key": "producer_byte_rate", "applied": 1048576}
+        status = {"status": {"clusterId": "abc", "keys": [key]}}
+        chart_kube.api.call("PATCH", path, status, kind=MERGE_PATCH).need()
+        chart_kube.kubectl("delete", "clientquota", quota, "--wait=false", *inside)
+        words = [
+            "operator",
+            "release",
+            f"--namespace={release.watched}",
+            f"--operator-namespace={release.home}",
+        ]
+        answer = typed(release, "person", words)
+        assert answer.returncode == 0, answer.stderr
+        assert f"{release.watched}/alice: what it applied could not be kept" in answer.stderr
+        assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""
 
 
 def test_the_operator_knows_every_argument_that_the_chart_gives_it() -> None:
