@@ -1,0 +1,116 @@
+"""A tenant's objects never name another tenant's: neither documents nor entities, in no field, event or message."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.guards import Guards
+from tests.kube.worlds import KubeWorld, resource
+from tests.reconcile.worlds import OPEN, RATE, SHARE
+
+MINE, THEIRS = "mine", "rivalspace"
+SHARED = entity(user="shared")
+OWN = {
+    MINE: (entity(user="me"), entity(user="me", client_id="app")),
+    THEIRS: (entity(user="rivaluser"), entity(user="rivaluser", client_id="rivalapp")),
+}
+WORDS = ("rival",)
+"""Every name of the other tenant holds it."""
+
+TENANTS = [
+    {
+        "namespaces": [namespace],
+        "priority": priority,
+        "entities": [
+            {"user": {"prefix": ""} if namespace == THEIRS else {"exact": "me"}},
+            {"user": {"exact": "shared"}},
+        ],
+        "allow": ["Delete", "Suspend"],
+    }
+    for namespace, priority in ((MINE, 5), (THEIRS, 1))
+]
+TENANTS[1]["entities"] = [
+    {"user": {"prefix": "rival"}},
+    {"user": {"exact": "shared"}},
+    {"forms": ["defaultUser"]},
+]
+
+
+@st.composite
+def quotas(draw):
+    made = []
+    for namespace in (MINE, THEIRS):
+        for number in range(draw(st.integers(1, 3))):
+            subject = draw(st.sampled_from([*OWN[namespace], SHARED, entity(user=DEFAULT)]))
+            prefix = "rival" if namespace == THEIRS else "doc"
+            keys = draw(st.sets(st.sampled_from([RATE, SHARE]), min_size=1))
+            made.append(
+                resource(
+                    f"{prefix}-{number}",
+                    subject,
+                    {key: draw(st.sampled_from([50, 5000, 5_000_000])) for key in keys},
+                    namespace=namespace,
+                    created=draw(st.sampled_from(["2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"])),
+                    **draw(st.sampled_from([{}, {"suspend": True}, {"deletionPolicy": "Delete"}])),
+                )
+            )
+    return made
+
+
+FAULTS = st.sampled_from(["none", "reject", "meddle", "delete", "lag", "lost"])
+
+
+@settings(max_examples=80, deadline=None)
+@given(quotas(), FAULTS, st.sampled_from([OPEN, None, Guards(max_removals=0)]), st.booleans())
+def test_nothing_of_the_other_tenant_is_named(documents, fault, guards, observes):
+    made = KubeWorld(
+        {SHARED: {RATE: 77.0}},
+        guards=guards,
+        tenants=TENANTS,
+        policy="Observe" if observes else "Upsert",
+    )
+    made.put(*documents)
+    if fault == "reject":
+        made.kafka.faults.rejected[OWN[THEIRS][1]] = (42, "INVALID_REQUEST", "rivalapp: no")
+    if fault == "lag":
+        made.kafka.faults.lag[1] = float("inf")
+    if fault == "lost":
+        made.kafka.faults.unknown[OWN[THEIRS][1]] = "lost"
+    made.run()
+    if fault == "meddle":
+        made.kafka.write(SHARED, RATE, 88.0)
+    if fault == "delete":
+        made.delete(max(made.objects), finalizer=True)
+    made.run()
+    told = {name: json.dumps(made.status(name)) for name in made.objects}
+    for name, event in made.happened:
+        told[name] = told.get(name, "") + event.note
+    for name, text in told.items():
+        if name.startswith(f"{MINE}/"):
+            assert not any(word in text for word in WORDS), text
+
+
+def test_without_tenants_the_winner_is_named_because_everybody_may_see_it():
+    made = KubeWorld()
+    made.put(
+        resource("a", SHARED, {RATE: 5000}, namespace=MINE, created="2025-01-01T00:00:00Z"),
+        resource("b", SHARED, {RATE: 5000}, namespace=THEIRS),
+    )
+    made.run()
+    assert "ClientQuota rivalspace/b has it" in made.condition("mine/a")["message"]
+
+
+def test_with_tenants_a_rival_of_the_same_namespace_is_named_and_others_are_not():
+    made = KubeWorld(tenants=TENANTS)
+    made.put(
+        resource("a", SHARED, {RATE: 5000, SHARE: 50}, namespace=MINE, created="2025-01-01T00:00:00Z"),
+        resource("b", SHARED, {RATE: 5000}, namespace=MINE),
+        resource("c", SHARED, {SHARE: 50}, namespace=THEIRS),
+    )  # fmt: skip
+    made.run()
+    message = made.condition("mine/a")["message"]
+    assert message == (
+        "producer_byte_rate: ClientQuota mine/b has it; request_percentage: another document has it"
+    )

@@ -1,0 +1,199 @@
+"""Laws of what is kept in Kubernetes: a restart forgets nothing and writes nothing, a second pass writes nothing."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.kube.reasons import Reason
+from tests.fakes.cluster import LANDED, LOST
+from tests.kube.crd_schema import faults
+from tests.kube.scenarios import CREATED, meddle, world
+from tests.kube.worlds import KubeWorld, resource
+from tests.quota import strategies as some
+from tests.reconcile.worlds import ALICE, ALICE_SHOP, BOB, RATE
+
+TIMES = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z")
+
+
+@st.composite
+def documents(draw, namespaces=("team", "other")):
+    """Some ClientQuotas; rivals, suspended, invalid and doomed ones among them."""
+    made = []
+    for number in range(draw(st.integers(1, 5))):
+        subject = draw(st.sampled_from([one for one in some.FEW if one[0] != ""]))
+        limits = draw(some.limits(subject, st.sampled_from([2000.0, 3000.0, -1.0])))
+        made.append(
+            resource(
+                f"d{number}",
+                subject,
+                {key: int(v) for key, v in zip(some.COLUMNS, limits, strict=True) if v is not None},
+                namespace=draw(st.sampled_from(namespaces)),
+                created=draw(st.sampled_from(TIMES)),
+                **draw(st.sampled_from([{}, {}, {"suspend": True}, {"deletionPolicy": "Delete"},
+                                        {"deletionPolicy": "Retain"}])),
+            )
+        )  # fmt: skip
+    return made
+
+
+SPECS = st.fixed_dictionaries(
+    {
+        "policy": st.sampled_from(["Observe", "CreateOnly", "Upsert"]),
+        "driftDetection": st.sampled_from(["Disabled", "Warn", "Correct"]),
+    }
+)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["meddle", "remove", "delete", "hold", "edit", "reject", "lose", "land"]),
+        st.integers(0, 4),
+        st.sampled_from([1500.0, 2000.0, 2500.0]),
+    ),
+    max_size=4,
+)
+
+
+def happen(made: KubeWorld, event: str, number: int, value: float) -> None:
+    names = sorted(made.objects)
+    if not names:
+        return
+    name = names[number % len(names)]
+    subject = some.FEW[number % len(some.FEW)]
+    key = some.keys_of(subject)[0]
+    match event:
+        case "meddle":
+            made.kafka.write(subject, key, value)
+        case "remove":
+            made.kafka.write(subject, key, None)
+        case "delete":
+            made.delete(name, finalizer=False)
+        case "hold":
+            made.delete(name, finalizer=True)
+        case "edit":
+            obj = made.objects[name]
+            limits = dict.fromkeys(obj["spec"]["limits"], int(value))
+            made.put({**obj, "spec": {**obj["spec"], "limits": limits}})
+        case "reject":
+            made.kafka.faults.rejected[subject] = (42, "INVALID_REQUEST", "no")
+        case "lose":
+            made.kafka.faults.unknown[subject] = LOST
+        case _:
+            made.kafka.faults.unknown[subject] = LANDED
+
+
+def _ran(documents, spec, happenings):
+    made = KubeWorld({ALICE: {RATE: 2000.0}, BOB: {RATE: 7000.0}}, **spec)
+    made.put(*documents)
+    made.run()
+    for event in happenings:
+        happen(made, *event)
+        made.run()
+        made.clock.advance(100)
+    return made
+
+
+@settings(max_examples=50, deadline=None)
+@given(documents(), SPECS, EVENTS)
+def test_after_whatever_happened_a_restart_writes_nothing(documents, spec, happenings):
+    made = _ran(documents, spec, happenings)
+    # What may still be under way is settled first, and corrections come to their end.
+    made.kafka.faults.unknown.clear()
+    # Less than ten minutes in all, after which the time of the last sync is told anew.
+    for _ in range(4):
+        made.run()
+        made.clock.advance(30)
+    made.writes.clear()
+    made.happened.clear()
+    made.restart()
+    made.run()
+    assert made.writes == []
+    assert made.happened == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(documents(), SPECS, EVENTS)
+def test_what_stands_in_kubernetes_is_what_was_known(documents, spec, happenings):
+    made = _ran(documents, spec, happenings)
+    _, owned = made.load()
+    known = made.owned
+    assert owned.cluster_id == known.cluster_id
+    assert _values(owned) == _values(known)
+    assert dict(owned.intents).keys() == dict(known.intents).keys()
+    assert owned.overrides == known.overrides
+    assert owned.orphaned == known.orphaned
+    assert set(known.drift_since) <= set(owned.drift_since)
+
+
+def _values(owned):
+    """Without times, which statuses hold in whole seconds, and the mark of departed documents."""
+    return {
+        (subject, number): (value, owner.document.removesuffix(" (deleted)"), owner.deletion_policy)
+        for subject, record in owned.records.items()
+        for number, (value, owner) in enumerate(zip(record.applied, record.owners, strict=True))
+        if value is not None
+    }
+
+
+@settings(max_examples=30, deadline=None)
+@given(documents(), SPECS, EVENTS)
+def test_the_api_server_would_take_every_status(documents, spec, happenings):
+    made = _ran(documents, spec, happenings)
+    for obj in made.objects.values():
+        assert faults("ClientQuota", obj["status"]) == []
+    assert faults("QuotaCluster", made.obj["status"]) == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(documents(), EVENTS)
+def test_a_crash_before_statuses_are_written_loses_no_ownership(documents, happenings):
+    """Nothing is written after the pass but its intents, which stood there before anything was sent."""
+    made = _ran(documents, {}, happenings)
+    before = dict(made.objects)
+    made.run(now_writes=False)
+    lost = made.owned
+    for name, obj in before.items():
+        assert made.objects[name] is obj
+    made.run()
+    for pair, value in _values(made.owned).items():
+        assert _values(lost).get(pair, value)[1] == value[1]
+
+
+SETTLED = [
+    "Synced", "Conflict", "BrokerRejected", "Drifted", "Suspended", "Invalid", "GuardRefused", "Held",
+]  # fmt: skip
+
+
+def _standing(reason):
+    made = world(None, CREATED, guards=None)
+    match reason:
+        case "Conflict":
+            made.put(resource("b", ALICE, {RATE: 1}, created="2020-01-01T00:00:00Z"))
+        case "BrokerRejected":
+            made.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+        case "Drifted":
+            made.run()
+            meddle(made)
+        case "Suspended":
+            made.put(resource("a", ALICE, {RATE: 4096}, suspend=True))
+        case "Invalid":
+            made.put(resource("a", ALICE, {RATE: -5}))
+        case "GuardRefused":
+            made.run()
+            made.put(resource("a", ALICE, {RATE: 40960000}))
+        case "Held":
+            made.put(resource("closer", ALICE_SHOP, {RATE: 2048}))
+            made.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
+    return made
+
+
+@pytest.mark.parametrize("reason", SETTLED)
+def test_a_restart_writes_nothing_whatever_the_reason(reason):
+    made = _standing(reason)
+    made.run()
+    assert made.reason("team/a") == reason
+    for _ in range(3):
+        made.writes.clear()
+        made.restart()
+        made.clock.advance(100)
+        made.run()
+        assert made.writes == []
+    assert Reason(made.reason("team/a")) is Reason(reason)
