@@ -47,6 +47,7 @@ that of a project access token with scope api (job tokens cannot write notes).
 \b
 Example:
   kquota post gitlab plan.json --label prod --terraform-report report.json
+  kquota post gitlab said.txt --failed 1 --label prod
   kquota post gitlab drift.json --issue --label prod"""
 
 REVIEWED_HELP: Final = """Fetch the plan that was reviewed before a merge (GitHub): an artifact of the run for that head.
@@ -70,6 +71,7 @@ class Post:
     method: "Method"
     details_url: str
     issue: bool
+    failed: int | None
     required: bool
     api_url: str
 
@@ -83,11 +85,23 @@ def _options(*, api: str, api_variable: str) -> Callable[[F], F]:
                      show_default=True, help="on-change begins no comment for a plan with nothing to say."),
         click.option("--details-url", default="", metavar="URL", help="Where the full text is; linked."),
         click.option("--issue", is_flag=True, help="For drift: open, update or close one issue."),
+        click.option("--failed", type=click.IntRange(1, 255), metavar="CODE",
+                     help="DOCUMENT is what a plan said that failed with this code; it is told in place of an older plan."),
         click.option("--required", is_flag=True, help="Exit 1 if the host cannot be told."),
         click.option("--api-url", default=api, envvar=api_variable, show_default=True, metavar="URL",
                      help=f"Address of the API  [env: {api_variable}]."),
     ]  # fmt: skip
-    fields = ["document", "label", "title", "method", "details_url", "issue", "required", "api_url"]
+    fields = [
+        "document",
+        "label",
+        "title",
+        "method",
+        "details_url",
+        "issue",
+        "failed",
+        "required",
+        "api_url",
+    ]
     decorate: Callable[[F], F] = packed("wanted", Post, fields, options)
     return decorate
 

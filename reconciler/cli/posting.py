@@ -82,8 +82,12 @@ def letter_of(wanted: Post, *, foreign: bool = False, untrusted: str = "") -> Le
         StalePlan: Another version made it.
         UsageError: It cannot be read, or options do not fit it.
     """
+    _link(wanted.details_url)
     where = str(wanted.document)
     text = read_text(wanted.document, most=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
+    if wanted.failed is not None:
+        marker = Marker(kind="plan", label=wanted.label)
+        return _failure_letter(wanted, failure.failed_plan(wanted.failed, text), marker)
     makers: Mapping[str, tuple[Kind, Callable[[Post, str, str, Marker], Letter]]] = {
         json_plan.KIND: ("plan", _plan),
         json_outcome.KIND: ("outcome", _outcome),
@@ -226,6 +230,10 @@ def _failure(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
     found = failure.read_failure(text, where=where)
     if found.command == "apply":
         marker = Marker(kind="outcome", label=wanted.label)
+    return _failure_letter(wanted, found, marker)
+
+
+def _failure_letter(wanted: Post, found: failure.Failure, marker: Marker) -> Letter:
     details = _link(wanted.details_url)
 
     def body(limit: int) -> str:

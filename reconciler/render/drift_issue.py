@@ -82,7 +82,7 @@ def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, det
     many = count(len(report.findings), "live value")
     opening = [
         head,
-        f"**{many} of cluster {markdown(report.cluster_id)} differ from what was applied last.**",
+        f"**Cluster {markdown(report.cluster_id)}: {many} not as applied last.**",
         "",
         f"Looked at {prose(report.checked_at)}. {details}".rstrip(),
         "",

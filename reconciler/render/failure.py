@@ -12,6 +12,9 @@ from reconciler.render.names import html, prose
 KIND: Final = "kquota-failure"
 FORMAT: Final = 1
 
+MAX_LINES: Final = 200
+MAX_LINE: Final = 2000
+
 _TOLD: Final = {
     "plan": "Planning failed. What was shown here before no longer counts.",
     "apply": "Nothing was applied, or it is not known what was.",
@@ -53,6 +56,12 @@ def read_failure(text: str, *, where: str) -> Failure:
         exit_code=fields["exitCode"].whole(),
         messages=tuple(one.text() for one in fields["messages"].items()),
     )
+
+
+def failed_plan(exit_code: int, said: str) -> Failure:
+    """A plan that failed, from what it said on standard error; long lines and long texts are cut."""
+    lines = tuple(line[:MAX_LINE] for line in said.splitlines()[:MAX_LINES])
+    return Failure(command="plan", exit_code=exit_code, messages=lines)
 
 
 def failure_markdown(failure: Failure, *, limit: int, title: str, marker: str, details: str) -> str:

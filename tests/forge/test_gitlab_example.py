@@ -1,0 +1,156 @@
+"""The example for GitLab, its scripts run as a runner runs them, against a checked server and the sandbox."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.projects import quota
+from tests.forge.test_workflows import PROJECT, Broker
+from tests.forge.workbench import ROOT
+
+pytestmark = pytest.mark.integration
+
+EXAMPLE = yaml.safe_load(
+    (ROOT / "examples" / "gitlab" / ".gitlab-ci.yml").read_text(encoding="utf-8")
+)
+
+
+@pytest.fixture
+def broker(sandbox) -> Broker:
+    return Broker(sandbox.bootstrap)
+
+
+@pytest.fixture
+def run(tmp_path, gitlab_api, broker):
+    """`run("plan")`: the script of a job in a fresh clone; gives what the shell did and the folder."""
+    origin = tmp_path / "origin.git"
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(origin))
+
+    def job(
+        name: str, *, revision: str = "main", **variables: str
+    ) -> tuple[subprocess.CompletedProcess, Path]:
+        here = tmp_path / f"job-{len(list(tmp_path.iterdir()))}"
+        git(tmp_path, "clone", "-q", str(origin), str(here))
+        git(here, "checkout", "-q", revision)
+        given = {
+            "CI": "true",
+            "CI_API_V4_URL": gitlab_api.url,
+            "CI_PROJECT_ID": gitlab_api.project,
+            "CI_JOB_URL": "https://gitlab.example/team/quotas/-/jobs/1",
+            "CI_COMMIT_SHA": git(here, "rev-parse", "HEAD"),
+            "GITLAB_TOKEN": "glpat-bot",
+            "QUOTA_BOOTSTRAP": broker.bootstrap,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(here),
+        }
+        script = "\n".join(EXAMPLE[name]["script"])
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", script],
+            cwd=here, env=given | variables, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return done, here
+
+    job.origin = origin
+    return job
+
+
+def git(folder: Path, *words: str) -> str:
+    settings = ("-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false")
+    done = subprocess.run(
+        ["git", *settings, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def commit(run, folder: Path, branch: str, **files: str) -> str:
+    """Files on a branch of the origin."""
+    here = folder / f"work-{branch}"
+    git(folder, "clone", "-q", str(run.origin), str(here))
+    git(here, "checkout", "-q", "-B", branch)
+    for name, text in files.items():
+        path = here / name.replace("__", "/").replace("_yaml", ".yaml")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    git(here, "add", "-A")
+    git(here, "commit", "-q", "-m", "change")
+    git(here, "push", "-q", "origin", branch)
+    return git(here, "rev-parse", "HEAD")
+
+
+def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
+    run, tmp_path, gitlab_api, broker
+):
+    base = commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
+    head = commit(run, tmp_path, "change", quotas__b_yaml=quota("b"))
+    gitlab_api.merge_requests[7] = head
+    request = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    done, here = run("plan", revision="change", **request)
+    assert done.returncode == 0, done.stderr
+    (note,) = gitlab_api.notes
+    assert json.loads((here / "counts.json").read_text()) == {"create": 2, "update": 0, "delete": 0}
+    assert {one["location"]["path"] for one in json.loads((here / "remarks.json").read_text())} == {
+        "quotas/a.yaml",
+        "quotas/b.yaml",
+    }
+    (digest,) = re.findall(r"sha256&#58;([0-9a-f]{64})", note.body)
+
+    done, _ = run("apply", revision="change")
+    assert "the digest that the note" in done.stderr
+    assert broker.users() == {}
+    done, _ = run("apply", revision="change", KQUOTA_DIGEST="sha256:" + "0" * 64)
+    assert done.returncode == 4
+    assert broker.users() == {}
+    done, here = run("apply", revision="change", KQUOTA_DIGEST=f"sha256:{digest}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((here / "outcome.json").read_text())["complete"] is True
+    assert set(broker.users()) == {"a", "b"}
+
+    broker.set("a", 777.0)
+    assert run("drift")[0].returncode == 0
+    assert [one.state for one in gitlab_api.issues] == ["opened"]
+    broker.set("a", 10485760.0)
+    assert run("drift")[0].returncode == 0
+    assert [one.state for one in gitlab_api.issues] == ["closed"]
+
+
+@pytest.mark.parametrize("why", ["no rights", "newer commits"])
+def test_a_note_that_cannot_be_written_never_fails_the_job(run, tmp_path, gitlab_api, why):
+    base = commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
+    gitlab_api.merge_requests[7] = base if why == "no rights" else "b" * 40
+    request = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    if why == "no rights":
+        request["GITLAB_TOKEN"] = "glpat-reader"  # noqa: S105 - a token of the fake
+    done, here = run("plan", **request)
+    assert done.returncode == 0, done.stderr
+    assert "nothing was posted" in done.stderr
+    assert gitlab_api.notes == []
+    assert (here / "counts.json").exists()
+
+
+def test_a_refusal_fails_the_job_after_it_was_told(run, tmp_path, gitlab_api):
+    base = commit(run, tmp_path, "main", kquota_yaml=PROJECT)
+    everybody = quota("all", entity="{user: {default: true}}")
+    gitlab_api.merge_requests[7] = commit(run, tmp_path, "change", quotas__all_yaml=everybody)
+    request = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    done, _ = run("plan", revision="change", **request)
+    assert done.returncode == 3
+    assert "Refused by guards" in gitlab_api.notes[0].body
+
+
+def test_a_plan_that_fails_takes_the_place_of_the_older_note(run, tmp_path, gitlab_api):
+    base = commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
+    gitlab_api.merge_requests[7] = base
+    request = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    assert run("plan", **request)[0].returncode == 0
+    gitlab_api.merge_requests[7] = commit(run, tmp_path, "change", quotas__b_yaml="kind: Oops\n")
+    done, _ = run("plan", revision="change", **request)
+    assert done.returncode == 1
+    (note,) = gitlab_api.notes
+    assert "Planning failed" in note.body

@@ -1,0 +1,135 @@
+"""Workflows, actions and examples pass actionlint and zizmor, and keep the promises that no linter knows."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.forge.tools import go_program
+from tests.forge.workbench import OUR_PIN, OURS, PINS
+
+ROOT = Path(__file__).parents[2]
+ACTIONS = sorted((ROOT / ".github" / "actions").glob("*/action.yml"))
+WORKFLOWS = sorted(
+    [*(ROOT / ".github" / "workflows").glob("*.yml"), *(ROOT / "examples" / "github").glob("*.yml")]
+)
+EXAMPLES = [path for path in WORKFLOWS if path.parent.name == "github"]
+SCRIPTS = sorted((ROOT / ".github" / "actions").rglob("*.sh"))
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def loaded(path: Path) -> dict:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def jobs(path: Path) -> dict:
+    return loaded(path)["jobs"]
+
+
+@pytest.mark.integration
+def test_actionlint_finds_nothing():
+    done = subprocess.run(
+        [go_program("actionlint"), "-no-color", "-shellcheck=", "-pyflakes=", *WORKFLOWS],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.integration
+def test_zizmor_finds_nothing():
+    zizmor = Path(sys.executable).with_name("zizmor")
+    done = subprocess.run(
+        [zizmor, "--offline", "--no-progress", "--persona=regular", *ACTIONS, *WORKFLOWS],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No findings" in done.stdout + done.stderr
+
+
+def test_there_are_three_actions_and_five_examples():
+    assert [path.parent.name for path in ACTIONS] == ["apply", "drift", "plan"]
+    assert len(EXAMPLES) == 5
+
+
+@pytest.mark.parametrize("path", ACTIONS, ids=named)
+def test_an_action_consists_of_run_steps_whose_inputs_come_by_environment(path):
+    action = loaded(path)
+    assert action["runs"]["using"] == "composite"
+    for step in action["runs"]["steps"]:
+        assert "uses" not in step
+        assert step["shell"] == "bash"
+        assert "${{" not in step["run"]
+        assert "${{" not in str(step.get("working-directory", "")).replace(
+            "${{ inputs.working-directory }}", ""
+        )
+    for one in [*action["inputs"].values(), *action["outputs"].values()]:
+        assert one["description"]
+
+
+@pytest.mark.parametrize("path", ACTIONS, ids=named)
+def test_an_output_of_an_action_is_set_by_one_of_its_steps(path):
+    action = loaded(path)
+    ids = {step["id"] for step in action["runs"]["steps"] if "id" in step}
+    for one in action["outputs"].values():
+        (step,) = re.findall(r"steps\.([a-z]+)\.outputs\.[a-z-]+", one["value"])
+        assert step in ids
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=named)
+def test_third_party_actions_are_pinned_by_commit_and_runs_take_no_expression(path):
+    for job in jobs(path).values():
+        for step in job["steps"]:
+            if "uses" in step:
+                assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"])
+            else:
+                assert "${{" not in step["run"]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=named)
+def test_an_example_has_least_rights_one_group_and_the_pins_that_were_run(path):
+    workflow = loaded(path)
+    assert workflow["permissions"] == {}
+    assert workflow["concurrency"]["cancel-in-progress"] is False
+    for job in workflow["jobs"].values():
+        assert job["permissions"]
+        assert "write-all" not in str(job["permissions"])
+        for step in job["steps"]:
+            action, _, pin = step.get("uses", "").partition("@")
+            if action.startswith(f"{OURS}/"):
+                assert pin == OUR_PIN
+                name = action.rpartition("/")[2]
+                known = loaded(ROOT / ".github" / "actions" / name / "action.yml")["inputs"]
+                assert set(step["with"]) <= set(known)
+            elif action:
+                assert PINS[action] == pin
+
+
+def test_whoever_writes_to_a_cluster_shares_one_group():
+    groups = {path.stem: loaded(path)["concurrency"]["group"] for path in EXAMPLES}
+    assert groups["quotas-apply"] == groups["quotas-drift"] == "quotas-prod"
+    assert (
+        jobs(ROOT / "examples" / "github" / "quotas-apply.yml")["apply"]["environment"]
+        == "kafka-prod"
+    )
+
+
+def test_the_privileged_half_checks_out_and_runs_nothing_of_the_head():
+    workflow = loaded(ROOT / "examples" / "github" / "quotas-comment.yml")
+    (job,) = workflow["jobs"].values()
+    used = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
+    assert "actions/checkout" not in used
+    assert job["permissions"] == {"actions": "read", "pull-requests": "write"}
+    assert "contents" not in job["permissions"]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=named)
+def test_a_script_is_sound_bash(path):
+    done = subprocess.run(["bash", "-n", path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not re.search(r"\beval\b|\$\{\{", path.read_text())

@@ -1,0 +1,67 @@
+"""Drift as an issue: its text changes only with the facts, fits, and nothing in a name is markup."""
+
+import html
+import re
+from dataclasses import replace
+
+import pytest
+
+from reconciler.quota.entity import entity
+from reconciler.quota.policy import Cause
+from reconciler.render.documents import dump
+from reconciler.render.drift_issue import (
+    issue_markdown,
+    issue_title,
+    read_drift,
+    recovered_markdown,
+)
+from reconciler.render.states import drift_document
+from tests.render.previews import EVIL, NOW, sample
+
+FOUND = sample().plan.found(Cause.DRIFT)
+
+
+def report(findings=FOUND, *, now=NOW, cluster="lkc-1"):
+    return read_drift(
+        dump(drift_document(findings, cluster_id=cluster, now=now)), where="drift.json"
+    )
+
+
+def text(made, *, limit=65_536) -> str:
+    return issue_markdown(
+        made, head="<!-- x -->", limit_characters=limit, details="[run](https://x)"
+    )
+
+
+def test_it_says_what_was_applied_what_is_live_and_since_when():
+    made = text(report())
+    assert "`user=drifted`" in made
+    assert "2048 (2 KiB/s)" in made
+    assert "77 B/s" in html.unescape(made)
+    assert "2025-11-21T10&#58;00&#58;00Z" in made
+    assert "Cluster `lkc-1`: 1 live value not as applied last" in made
+
+
+def test_the_facts_do_not_change_with_the_time_or_the_age():
+    later = [replace(one, since=NOW) for one in FOUND]
+    assert report(later, now=NOW + 3600).facts == report().facts
+    other = [replace(one, live=78.0) for one in FOUND]
+    assert report(other).facts != report().facts
+
+
+def test_no_name_is_a_mention_a_tag_or_markup():
+    evil = [replace(FOUND[0], entity=EVIL)]
+    made = text(report(evil, cluster="@all <b>")) + recovered_markdown(report(), details="")
+    outside = html.unescape(re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", made)))
+    assert not re.search(r"[@#~$]\w|<b", outside)
+    assert "\u202e" not in made
+    assert "\n" not in issue_title("a\nb\u202e", report())
+
+
+@pytest.mark.parametrize("limit", [1500, 10_000, 65_536])
+def test_it_fits_and_says_how_much_is_missing(limit):
+    many = [replace(FOUND[0], entity=entity(user=f"user-{at}")) for at in range(3000)]
+    made = text(report(many), limit=limit)
+    assert len(made) <= limit
+    rows = sum(line.startswith("| `user=") for line in made.splitlines())
+    assert f"… and {3000 - rows:,} rows more." in made

@@ -1,0 +1,50 @@
+"""A command that failed: what it said is shown as text, bounded, and nothing in it is markup."""
+
+import re
+
+import pytest
+
+from reconciler.errors import ConfigError
+from reconciler.render.documents import dump
+from reconciler.render.failure import failed_plan, failure_markdown, read_failure
+
+MARKER = "<!-- kquota:plan:x -->"
+
+
+def shown(said: str, *, limit: int = 65_536) -> str:
+    return failure_markdown(
+        failed_plan(3, said), limit=limit, title="t | @x", marker=MARKER, details="[run](https://x)"
+    )
+
+
+def test_what_was_said_stands_there_as_text():
+    text = shown("error: <b>no</b> @team `x` </pre>\n\n\x1b[31m::error::y\u202e\n")
+    assert text.startswith(f"{MARKER}\n### ")
+    assert "A guard or a policy refuses" in text
+    inside = text.partition("<pre>\n")[2].partition("\n</pre>")[0]
+    assert not re.search(r"[<>@`\x1b\u202e]", inside)
+    assert inside.count("\n") == 1
+    assert text.endswith("[run](https://x)\n")
+
+
+@pytest.mark.parametrize("limit", [600, 5000, 65_536])
+def test_it_fits(limit):
+    text = shown("&" * 5000 + "\nmore" * 5000, limit=limit)
+    assert len(text) <= limit
+    assert text.count("</pre>") == 1
+
+
+DOCUMENT = {
+    "kind": "kquota-failure",
+    "format": 1,
+    "command": "plan",
+    "exitCode": 1,
+    "messages": ["x"],
+}
+
+
+@pytest.mark.parametrize("change", [{"command": "x"}, {"messages": "x"}, {"messages": [1]}, {"exitCode": "1"}, {"more": 1}, {"format": 2}])  # fmt: skip
+def test_what_is_no_failure_is_refused(change):
+    assert read_failure(dump(DOCUMENT), where="f").messages == ("x",)
+    with pytest.raises(ConfigError):
+        read_failure(dump(DOCUMENT | change), where="f")
