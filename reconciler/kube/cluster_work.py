@@ -19,6 +19,7 @@ from reconciler.kube.resources import (
     deletion_requested_at,
     generation_of,
     has_finalizer,
+    is_terminating,
     status_of,
     uid_of,
 )
@@ -162,7 +163,7 @@ class ClusterWork:
         except KquotaError as error:
             ended = self._around.clock.now()
             report = Pass(cluster=self._name, error=error, started_at=started, ended_at=ended)
-        standings = {} if cluster is None else self._standings(cluster)
+        standings = self._unusable() if cluster is None else self._standings(cluster)
         return Found(
             # Listing may have brought a newer one.
             obj=self._around.cache.clusters.get(self._name, obj),
@@ -202,12 +203,16 @@ class ClusterWork:
             rules = replace(rules, exclusive=False)
         return Orders(
             rules=rules,
-            guards=cluster.guards,
+            # Somebody who deletes the last document means it; documents that are just not there are another thing.
+            guards=replace(cluster.guards, allow_empty=self._is_leaving()),
             expected_cluster_id=expected,
             validation=Validation.NONE,
             assess=False,
             origin=Origin(who=f"operator {self._around.settings.identity}"),
         )
+
+    def _is_leaving(self) -> bool:
+        return any(is_terminating(one) for one in self._around.cache.of(self._name).values())
 
     def _standings(self, cluster: QuotaCluster) -> Mapping[str, Standing]:
         """What each document may ask for; worked out again only where it or the cluster changed."""
@@ -224,6 +229,13 @@ class ClusterWork:
                 known[document] = earlier
         self._known = known
         return {document: standing for document, (_, standing) in known.items()}
+
+    def _unusable(self) -> Mapping[str, Standing]:
+        """The documents of a QuotaCluster that cannot be used: each says so and freezes what it owns."""
+        return {
+            document: stand(obj, {}, unusable={self._name})
+            for document, obj in self._around.cache.of(self._name).items()
+        }
 
     async def _complete(self, wake: Wake, owned: Owned, cluster: QuotaCluster) -> bool:
         """Whether removals may be made: only after a complete listing in this very pass.

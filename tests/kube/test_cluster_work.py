@@ -1,0 +1,373 @@
+"""One pass of the operator with everything around it, on an API server and a Kafka cluster in memory."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from reconciler.errors import ConnectError, KubernetesAway, WrongCluster
+from reconciler.inventory.audit import MemoryAuditLog
+from reconciler.kube.cache import Cache
+from reconciler.kube.cluster_work import ClusterWork, Surroundings
+from reconciler.kube.inventory import KubeInventory, KubeRemovals
+from reconciler.kube.listing import Everything
+from reconciler.kube.resources import FINALIZER
+from reconciler.kube.served import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
+from reconciler.kube.settings import Settings
+from reconciler.kube.writes import Writes
+from reconciler.loop import Passes, RemovalWindow, Turn, Wake
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kube_api import FakeKubeApi
+from tests.kube.worlds import quota_cluster, resource
+
+ALICE, BOB = entity(user="alice"), entity(user="bob")
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+DELETED = "2023-11-14T22:13:20Z"
+"""When the fake clock begins."""
+
+
+class Sessions:
+    """Gives the cluster, or raises what it was told to."""
+
+    def __init__(self, store: FakeCluster) -> None:
+        self.store, self.error = store, None
+
+    async def for_(self, cluster: Any) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.store
+
+
+class World:
+    """A QuotaCluster `prod`, its documents, and as many operators as a test begins."""
+
+    def __init__(self, *, patience: float = 600.0, **spec: Any) -> None:
+        self.patience = patience
+        self.api = FakeKubeApi(namespace="ops")
+        self.kafka = FakeCluster()
+        self.sessions = Sessions(self.kafka)
+        self.api.put(QUOTA_CLUSTERS, quota_cluster(**spec))
+        self.begin()
+
+    def begin(self) -> None:
+        """A new operator process: nothing is remembered."""
+        self.cache, self.audit = Cache(), MemoryAuditLog()
+        clock = self.kafka.clock
+        inventory = KubeInventory(self.api, self.cache, name="prod", namespace="ops")
+        self.everything = Everything(
+            self.api,
+            self.cache,
+            namespaces=(),
+            from_file=None,
+            wake=lambda names, key: None,
+            heard=lambda: None,
+        )
+        self.work = ClusterWork(
+            "prod",
+            Surroundings(
+                settings=Settings(
+                    identity="op", operator_namespace="ops", deletion_timeout=self.patience
+                ),
+                cache=self.cache,
+                list_everything=self.everything,
+                sessions=self.sessions,
+                writes=Writes(self.api, cache=self.cache, clock=clock, identity="op"),
+                clock=clock,
+                audit=self.audit,
+                fenced=lambda: False,
+                looks_after=lambda cluster_id, name: name,
+                secret_of=lambda name: None,
+                passed=lambda report: None,
+            ),
+            inventory=inventory,
+            passes=Passes(
+                "prod", clock=clock, window=RemovalWindow(KubeRemovals(inventory), seconds=3600)
+            ),
+        )
+
+    def put(self, obj: dict[str, Any]) -> None:
+        self.api.put(CLIENT_QUOTAS, obj)
+
+    def change(self, name: str, **spec: Any) -> None:
+        obj = self.api.find(CLIENT_QUOTAS, "team", name)
+        obj["spec"] |= spec
+        obj["metadata"]["generation"] += 1
+
+    def delete(self, name: str) -> None:
+        obj = self.api.find(CLIENT_QUOTAS, "team", name)
+        if obj["metadata"].get("finalizers"):
+            obj["metadata"]["deletionTimestamp"] = DELETED
+        else:
+            del self.api.objects["clientquotas", "team", name]
+
+    def turn(self, **wake: Any) -> Turn:
+        """What the watch would have told by now, then one pass."""
+
+        async def one() -> Turn:
+            await self.everything()
+            return await self.work(Wake(**wake))
+
+        return asyncio.run(one())
+
+    def obj(self, name: str) -> dict[str, Any]:
+        return self.api.find(CLIENT_QUOTAS, "team", name)
+
+    def reason(self, name: str) -> str:
+        ready = [one for one in self.obj(name)["status"]["conditions"] if one["type"] == "Ready"]
+        return ready[0]["reason"]
+
+    def exists(self, name: str) -> bool:
+        return ("clientquotas", "team", name) in self.api.objects
+
+    def writes(self) -> list[tuple[str, str]]:
+        """What was written since the last call."""
+        found = [call[:2] for call in self.api.calls if call[0] not in {"get", "list"}]
+        self.api.calls.clear()
+        return found
+
+    def live(self) -> dict[Any, Any]:
+        return dict(self.kafka.truth.limits)
+
+
+def limits(rate: float | None = None, share: float | None = None) -> Sequence[float | None]:
+    return (rate, None, share, None, None)
+
+
+def test_what_is_declared_is_applied_and_the_status_holds_the_record():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    assert world.turn() == Turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert world.reason("alice") == "Synced"
+    (key,) = world.obj("alice")["status"]["keys"]
+    assert (key["applied"], key["live"], key["desired"]) == (2048, 2048, 2048)
+    assert [one["outcome"] for one in world.audit.entries] == ["APPLIED"]
+
+
+def test_a_batch_takes_three_writes_beside_the_statuses_and_the_next_pass_none():
+    world = World()
+    for name in ("a", "b", "c"):
+        world.put(resource(name, entity(user=name), {RATE: 2048}))
+    world.turn()
+    written = world.writes()
+    assert written.count(("apply", "clientquotas")) == 3
+    assert len(written) == 6, written
+    world.turn(resync=True)
+    assert world.writes() == []
+
+
+def test_a_restart_writes_nothing():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.writes()
+    world.begin()
+    world.turn(resync=True)
+    assert world.writes() == []
+    assert world.audit.entries == []
+
+
+def test_a_crash_between_sending_and_the_status_loses_no_ownership():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def away(verb: str, *_: str) -> None:
+        if verb == "apply":
+            raise KubernetesAway("away")
+
+    world.api.before = away
+    assert world.turn().retry
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert "status" not in world.obj("alice")
+    world.api.before = None
+    world.begin()
+    world.audit.entries.clear()
+    world.turn(resync=True)
+    assert world.reason("alice") == "Synced"
+    assert world.audit.entries == []
+    assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
+
+
+def test_a_finalizer_stands_before_the_first_write_and_goes_after_the_removal():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    order = [call[:2] for call in world.api.calls if call[0] in {"patch", "apply"}]
+    assert order[0] == ("patch", "clientquotas")
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+    world.delete("alice")
+    world.turn()
+    assert world.live() == {}
+    assert not world.exists("alice")
+
+
+def test_what_is_retained_stays_and_is_remembered_as_orphaned():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    assert "finalizers" not in world.obj("alice")["metadata"]
+    world.delete("alice")
+    world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    records = [name for plural, _, name in world.api.objects if plural == "configmaps"]
+    assert any("records" in name for name in records)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["counts"]["orphaned"] == 1
+    world.begin()
+    world.turn(resync=True)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["counts"]["orphaned"] == 1
+
+
+def test_a_key_that_left_its_document_is_removed_and_another_writers_is_not():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048, SHARE: 50}))
+    world.turn()
+    world.kafka.write(ALICE, Key.CONSUMER_BYTE_RATE, 7000.0)
+    world.change("alice", limits={"producerByteRate": 2048})
+    world.turn()
+    assert world.live() == {ALICE: (2048.0, 7000.0, None, None, None)}
+
+
+def test_a_listing_that_fails_removes_nothing():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048, SHARE: 50}))
+    world.turn()
+    world.change("alice", limits={"producerByteRate": 2048})
+    asyncio.run(world.everything())
+
+    def away(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("list", "clientquotas"):
+            raise KubernetesAway("away")
+
+    world.api.before = away
+    asyncio.run(world.work(Wake()))
+    assert world.live() == {ALICE: limits(2048.0, 50.0)}
+    world.api.before = None
+    world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+
+
+def test_two_documents_for_one_pair_have_a_winner_and_the_next_takes_its_place():
+    world = World()
+    world.put(resource("first", ALICE, {RATE: 2048}))
+    world.turn()
+    world.put(resource("second", ALICE, {RATE: 4096}, created="2025-01-01T00:00:00Z"))
+    world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert world.reason("second") == "Conflict"
+    world.delete("first")
+    world.turn()
+    assert world.live() == {ALICE: limits(4096.0)}
+    assert world.reason("second") == "Synced"
+
+
+def test_a_broker_that_is_away_is_told_and_tried_again_and_holds_no_deletion_for_ever():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.sessions.error = ConnectError("the brokers are away")
+    world.delete("alice")
+    assert world.turn().retry
+    assert world.reason("alice") == "Deleting"
+    world.kafka.clock.advance(700)
+    world.turn()
+    assert not world.exists("alice")
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert [one["reason"] for one in world.api.events] == ["BrokerUnavailable", "Released"]
+    assert world.api.events[-1]["regarding"]["kind"] == "QuotaCluster"
+    world.sessions.error = None
+    world.turn(resync=True)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["counts"]["orphaned"] == 1
+    assert world.live() == {ALICE: limits(2048.0)}
+
+
+def test_a_wrong_cluster_is_never_written_to():
+    world = World(expectedClusterId="another")
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    turn = world.turn()
+    assert not turn.retry
+    assert world.live() == {}
+    assert world.reason("alice") == "WrongCluster"
+    assert issubclass(WrongCluster, Exception)
+
+
+def test_a_reference_in_a_custom_resource_is_refused():
+    world = World(properties={"sasl.jaas.config": "${file:/etc/passwd:x}"})
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    assert world.live() == {}
+    assert world.reason("alice") == "ClusterInvalid"
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    assert ready["reason"] == "ReferenceRefused"
+
+
+def test_an_invalid_document_freezes_what_it_owns_and_blocks_nobody():
+    world = World(policy="Sync", expectedClusterId="fake", confirmSync="fake")
+    world.kafka.cluster_id = "fake"
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.change("alice", limits={"producerByteRate": -1})
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn(resync=True)
+    assert world.reason("alice") == "Invalid"
+    assert world.reason("bob") == "Synced"
+    assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
+
+
+def test_removals_are_counted_over_the_window_and_a_restart_forgets_none():
+    world = World(guards={"maxRemovals": 2}, patience=10_000.0)
+    for name in ("a", "b", "c"):
+        world.put(resource(name, entity(user=name), {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    for name in ("a", "b"):
+        world.delete(name)
+        world.turn()
+        world.begin()
+    world.delete("c")
+    world.turn(resync=True)
+    assert list(world.live()) == [entity(user="c")]
+    assert world.reason("c") == "Deleting"
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    assert ready["reason"] == "GuardRefused"
+    world.kafka.clock.advance(3601)
+    world.turn(resync=True)
+    assert world.live() == {}
+
+
+def test_an_override_that_somebody_wrote_meanwhile_is_kept():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    raced = []
+
+    def meanwhile(verb: str, plural: str, _: str, name: str) -> None:
+        if (verb, plural) == ("update", "configmaps") and not raced:
+            raced.append(name)
+            one = world.api.find(CONFIG_MAPS, "ops", name)
+            one["metadata"]["resourceVersion"] = "changed"
+            one["metadata"]["labels"]["by"] = "another"
+
+    world.api.before = meanwhile
+    world.turn()
+    assert raced
+    assert world.reason("alice") == "Synced"
+
+
+@pytest.mark.parametrize("policy", ["Observe", "CreateOnly"])
+def test_policies_that_write_less_leave_the_rest(policy):
+    world = World(policy=policy)
+    world.kafka.write(BOB, RATE, 9000.0)
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn()
+    expected = {BOB: limits(9000.0)}
+    if policy == "CreateOnly":
+        expected |= {ALICE: limits(2048.0)}
+    assert world.live() == expected
+    assert world.reason("bob") == ("ObserveOnly" if policy == "Observe" else "PolicyRestricted")
