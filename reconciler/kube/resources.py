@@ -95,6 +95,12 @@ def has_finalizer(obj: Obj) -> bool:
     return FINALIZER in (metadata_of(obj).get("finalizers") or ())
 
 
+def labels_of(obj: Obj) -> Mapping[str, str]:
+    """Its labels; guards may ask for some. A change of theirs is no new generation."""
+    found = metadata_of(obj).get("labels")
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
 def requested_at(obj: Obj) -> str | None:
     """The value of the annotation that asks for a pass."""
     annotations = metadata_of(obj).get("annotations")

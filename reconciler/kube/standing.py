@@ -6,7 +6,7 @@ the deletionPolicy that was recorded last. A message never names another tenant'
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -18,6 +18,7 @@ from reconciler.kube.resources import (
     created_of,
     document_of,
     is_terminating,
+    labels_of,
     name_of,
     namespace_of,
     spec_of,
@@ -153,7 +154,7 @@ def gather(standings: Iterable[Standing], owned: Owned) -> Settled:
 def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
     """The document, or what is wrong with it.
 
-    Labels, annotations and the other metadata are left out: the API server has rules of its own for them.
+    Labels, annotations and the other metadata are not checked: the API server has rules of its own for them.
     """
     bare = {
         "apiVersion": API_VERSION,
@@ -162,10 +163,14 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
         "spec": dict(spec_of(obj)),
     }
     try:
-        return from_resource(bare, path=f"clientquotas/{document_of(obj)}")
+        found = from_resource(bare, path=f"clientquotas/{document_of(obj)}")
     except Declined:
-        found = explain.problems(QUOTA, nodes.from_json(bare), "")
-    return shortened([one.message for one in found]) or ("it does not fit the schema",)
+        problems = explain.problems(QUOTA, nodes.from_json(bare), "")
+        return shortened([one.message for one in problems]) or ("it does not fit the schema",)
+    labels = labels_of(obj)
+    return replace(found, labels=labels, declaration=replace(
+        found.declaration, labels=tuple(sorted(labels.items()))
+    ))  # fmt: skip
 
 
 def shortened(messages: Collection[str]) -> tuple[str, ...]:

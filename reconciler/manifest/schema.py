@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from reconciler.manifest import schema_docs
+from reconciler.manifest import crd_docs, schema_docs
 from reconciler.manifest.project_schema import PROJECT
 from reconciler.manifest.schema_names import (
     API_VERSION,
@@ -224,7 +224,15 @@ def generate(crds: Path) -> dict[str, str]:
     made["docs/manifest-reference.md"] = schema_docs.reference(
         quotas, schemas["QuotaCluster"], schemas["QuotaProject"]
     )
+    made["docs/crd-reference.md"] = crd_docs.crd_reference(
+        *(_documented(crd) for crd in resources_by_kind.values())
+    )
     return made
+
+
+def _documented(crd: Schema) -> crd_docs.Kind:
+    parts: Schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    return crd_docs.Kind(crd=crd, spec=closed(parts["spec"]), status=closed(parts["status"]))
 
 
 def load(name: str) -> Schema:

@@ -52,27 +52,37 @@ def reference(*schemas: Mapping[str, Any]) -> str:
     parts = [_HEAD]
     for schema in schemas:
         parts.append(f"\n## {schema['title']}\n\n{schema['description']}\n")
-        parts.extend(_tables(schema, ""))
+        parts.extend(tables(schema, ""))
     return "".join(parts)
 
 
-def _tables(schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """A table of this object's fields, then those of the objects below it."""
+def tables(schema: Mapping[str, Any], path: str, *, above: str = "") -> Iterator[str]:
+    """A table of this object's fields, then those of the objects below it.
+
+    Args:
+        schema: Of the object.
+        path: Where it stands; "" for the whole.
+        above: What headings begin with.
+    """
     properties: Mapping[str, Any] = schema.get("properties", {})
     if not properties:
         return
     required = schema.get("required", ())
-    yield f"\n### `{path or schema['title']}`\n\n" if path else "\n"
+    yield (
+        f"\n{'####' if above else '###'} `{f'{above}.{path}' if above else path}`\n\n"
+        if path
+        else "\n"
+    )
     yield "| field | type | | meaning |\n| --- | --- | --- | --- |\n"
     for name, field in properties.items():
         need = "required" if name in required else ""
-        yield f"| `{name}` | {_type(field)} | {need} | {_cell(_meaning(field))} |\n"
+        yield f"| `{name}` | {_type(field)} | {need} | {cell(_meaning(field))} |\n"
     for name, field in properties.items():
         below = f"{path}.{name}" if path else name
         if field.get("type") == "array":
-            yield from _tables(field["items"], f"{below}[]")
+            yield from tables(field["items"], f"{below}[]", above=above)
         else:
-            yield from _tables(field, below)
+            yield from tables(field, below, above=above)
 
 
 def _type(field: Mapping[str, Any]) -> str:
@@ -123,5 +133,6 @@ def _meaning(field: Mapping[str, Any]) -> str:
     return f"{text} ({'; '.join(bounds)})" if bounds else text
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Text for one cell of a table."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

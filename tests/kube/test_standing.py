@@ -128,7 +128,9 @@ def test_metadata_of_the_api_server_makes_no_document_invalid():
         "labels": {"x": "y" * 63},
         "somethingNew": {},
     }
-    assert stand(obj, cluster()).kind is Kind.ACCEPTED
+    standing = stand(obj, cluster())
+    assert standing.kind is Kind.ACCEPTED
+    assert standing.claim.declaration.labels == (("x", "y" * 63),)
 
 
 def test_a_name_of_ten_thousand_characters_is_a_name():

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from reconciler.manifest import schema, verdict
 from reconciler.manifest.schema import CRDS, FILES, closed, generate, main, stale
+from reconciler.manifest.schema_docs import cell
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import Form
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy
@@ -209,3 +210,22 @@ def test_schemas_are_json_with_a_newline_at_the_end() -> None:
         assert text.endswith("\n")
         if name.endswith(".json"):
             assert json.loads(text)
+
+
+def test_the_crd_reference_names_every_field_of_spec_and_status_and_every_rule() -> None:
+    page = generate(ROOT / "crds")["docs/crd-reference.md"]
+    for file in CRDS.values():
+        version = yaml.safe_load((ROOT / "crds" / file).read_text())["spec"]["versions"][0]
+        for part in ("spec", "status"):
+            whole = closed(version["schema"]["openAPIV3Schema"]["properties"][part])
+            for path, node in nodes(whole):
+                for field in node.get("properties", {}):
+                    assert f"| `{field}` |" in page, (path, field)
+        for column in version["additionalPrinterColumns"]:
+            assert f"| {column['name']} |" in page
+        for path, node in nodes(version["schema"]["openAPIV3Schema"]["properties"]["spec"]):
+            for rule in node.get("x-kubernetes-validations", ()):
+                assert cell(rule["message"]) in page, path
+    for line in page.splitlines():
+        if line.startswith("| "):
+            assert line.replace("\\|", "").count("|") in {3, 4, 5}, line
