@@ -62,6 +62,7 @@ def report(
     from reconciler.cli.every import for_each
     from reconciler.cli.files import write_text
     from reconciler.cli.pages import page_of
+    from reconciler.cli.showing import show_config_changes
     from reconciler.cli.where import offline_targets, targets
 
     if offline != (snapshot is not None):
@@ -88,7 +89,12 @@ def report(
     code = for_each(console, chosen, work)
     if not looks:
         return code
-    page = page_of(looks, page="report")
+    told = show_config_changes(console, where)
+    full = [
+        replace(one, preview=replace(one.preview, warnings=(*one.preview.warnings, *told)))
+        for one in looks
+    ]
+    page = page_of(full, page="report")
     if out is None:
         console.fact(page)
     else:

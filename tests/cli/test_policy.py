@@ -106,6 +106,8 @@ def test_the_base_revision_decides_and_what_the_head_loosens_is_shown(kquota, pr
     assert set(violations(ran)) == {"protected"}
     assert "spec.guards.protected" in ran.err
     assert "nobody-" in ran.err
+    page = kquota("report", "--config-from", "HEAD").out
+    assert "this is not used: QuotaCluster/prod spec.guards.protected" in page
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ PLAN = ("tests/quota/test_plan.py",)
 TABLE = ("tests/quota/test_table.py",)
 POLICY = ("tests/quota/test_policy.py",)
 GUARDS = ("tests/quota/test_guards.py",)
+IMPACT = ("tests/quota/test_impact.py",)
 
 
 def in_file(name: str, *faults: tuple[str, str, str, tuple[str, ...]]) -> tuple[Fault, ...]:
@@ -180,6 +181,19 @@ FAULTS: tuple[Fault, ...] = (
          "        if claim is None or change.removes:\n            continue\n        there", "        if claim is None:\n            continue\n        there", GUARDS),
         ("an empty set of documents passes",
          "    if guards.allow_empty or", "    if True or", GUARDS),
+    ),
+    *in_file(
+        "impact",
+        ("a bucket that is split is joined",
+         "        if was < will:\n            return Sharing.SPLIT", "        if will < was:\n            return Sharing.SPLIT", IMPACT),
+        ("a limit of the same bucket begins one",
+         "return Sharing.ENDED if self.before.bucket else Sharing.BEGUN", "return Sharing.BEGUN if self.before.bucket else Sharing.ENDED", IMPACT),
+        ("rules of client-ids are not hidden",
+         "            total += len(by_client[kind])\n", "", IMPACT),
+        ("an orphan hides rules as they were before the plan",
+         "hiding=_hiding(plan, after, desired or Desired())", "hiding=_hiding(plan, live, desired or Desired())", IMPACT),
+        ("rules that one orphan hides are those that every orphan hides",
+         "            kind = (key, type(subject[0]))", "            kind = (key, str)", IMPACT),
     ),
     *in_file(
         "precedence",

@@ -271,30 +271,38 @@ def orphan(subject: Entity, key: Key = RATE, action: Action = Action.ORPHAN) -> 
     )  # fmt: skip
 
 
-@given(states(max_size=14), st.data())
-def test_an_orphan_hides_every_wider_rule_that_can_match_a_client_of_it(live, data):
+@given(states(max_size=14))
+def test_orphans_hide_every_wider_rule_that_can_match_a_client_of_theirs(live):
     pairs = [(subject, key) for subject, key, _ in live.pairs()]
-    if not pairs:
-        return
-    subject, key = data.draw(st.sampled_from(pairs))
-    made = Plan(cluster_id="c", findings=(orphan(subject, key),))
-    hidden = sorted(
-        (
+    made = Plan(cluster_id="c", findings=tuple(orphan(subject, key) for subject, key in pairs))
+    expected = {}
+    for subject, key in pairs:
+        hidden = [
             one
-            for one in live.limits
+            for one in sorted(live.limits, key=sort_key)
             if level(one) > level(subject)
             and may_match_same(one, subject)
             and live.value(one, key) is not None
-        ),
-        key=sort_key,
-    )
-    found = assess(made, live).hiding
-    assert [one.total for one in found] == ([len(hidden)] if hidden else [])
-    for one in found:
-        assert [rule.entity for rule in one.rules] == hidden[:NAMED_RULES]
-        assert [rule.value for rule in one.rules] == [
-            live.value(e, key) for e in hidden[:NAMED_RULES]
         ]
+        if hidden:
+            named = [(one, live.value(one, key)) for one in hidden[:NAMED_RULES]]
+            expected[subject, key] = (len(hidden), named)
+    found = {
+        (one.entity, one.key): (one.total, [(rule.entity, rule.value) for rule in one.rules])
+        for one in assess(made, live).hiding
+    }
+    assert found == expected
+
+
+def test_two_orphans_hide_what_each_of_them_hides():
+    every, app = entity(user=DEFAULT), entity(user=DEFAULT, client_id="app")
+    live = State(limits={one: limits_of({RATE: 7.0}) for one in (USER, every, app, CLIENT)})
+    for order in ((USER, every), (every, USER)):
+        made = Plan(cluster_id="c", findings=tuple(orphan(one) for one in order))
+        found = {
+            one.entity: [rule.entity for rule in one.rules] for one in assess(made, live).hiding
+        }
+        assert found == {USER: [app, every, CLIENT], every: [CLIENT]}
 
 
 def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
