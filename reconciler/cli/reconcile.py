@@ -20,14 +20,19 @@ With --wait it returns when a pass that saw the request has ended, and prints th
 
 \b
 Exit codes with --wait:
-  0  Ready
-  1  not Ready: stuck, or not handled in time
-  2  still on its way (Reconciling), suspended, or drifted; with --detailed-exitcode, else 0
+  0  ready
+  1  not ready, or not handled in time
+  2  ready and drifted (with --detailed-exitcode)
+  3  a guard, the policy or a missing grant refuses
 
 \b
 Example:
   kquota reconcile alice-checkout --namespace payments --wait
   kquota reconcile prod --cluster --wait --timeout 5m"""
+
+
+_REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "OutOfScope"})
+"""Reasons that are a refusal of ours, as a plan of the command line would give them."""
 
 
 @click.command(help=HELP)
@@ -38,7 +43,7 @@ Example:
 @click.option("--wait", is_flag=True, help="Wait until the request was handled.")
 @click.option("--timeout", type=Duration(), default="2m", show_default=True, metavar="DURATION",
               help="How long to wait.")  # fmt: skip
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where it is not settled.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where it is drifted.")
 @click.option("--kubeconfig", type=FILE, metavar="FILE",
               help="How to reach the API server  [default: as kubectl]")  # fmt: skip
 @format_option("text", "json")
@@ -97,11 +102,10 @@ def _exit(console: Console, found: "Handled", timeout: float, *, detailed: bool)
         console.error(f"the operator did not handle the request within {timeout:g} s")
         console.hint("kubectl get lease shows who leads; kquota operator check what may be wrong")
         return Exit.ERROR
-    unsettled = any(found.holds(kind) for kind in ("Reconciling", "Paused", "Drifted"))
-    stuck = not found.holds("Ready") and not unsettled
-    if stuck or found.holds("Stalled"):
-        return Exit.ERROR
-    return Exit.CHANGES if unsettled and detailed else Exit.DONE
+    ready = found.condition("Ready")
+    if ready.get("status") != "True":
+        return Exit.REFUSED if ready.get("reason") in _REFUSED else Exit.ERROR
+    return Exit.CHANGES if detailed and found.holds("Drifted") else Exit.DONE
 
 
 def _show(console: Console, about: str, found: "Handled", output: str) -> None:

@@ -50,12 +50,14 @@ class FakeKubeApi:
         await self._called("get", resource, namespace, name)
         return copy.deepcopy(self._found(resource, namespace, name))
 
-    async def list(self, resource: Any, namespace: str | None = None, **_: Any) -> Listing:
+    async def list(
+        self, resource: Any, namespace: str | None = None, *, labels: str = "", **_: Any
+    ) -> Listing:
         await self._called("list", resource, namespace, "")
         items = [
             copy.deepcopy(one)
             for (plural, where, _), one in sorted(self.objects.items())
-            if plural == resource.plural and namespace in {None, where}
+            if plural == resource.plural and namespace in {None, where} and _selected(one, labels)
         ]
         return Listing(items=tuple(items), resource_version=str(next(self._versions)))
 
@@ -159,6 +161,16 @@ class FakeKubeApi:
         else:
             self.objects[resource.plural, namespace or "", name] = body
         return copy.deepcopy(body)
+
+
+def _selected(obj: dict[str, Any], labels: str) -> bool:
+    """Equality and existence, with commas between."""
+    there = obj["metadata"].get("labels") or {}
+    for term in filter(None, labels.split(",")):
+        key, equals, value = term.partition("=")
+        if key not in there or (equals and there[key] != value):
+            return False
+    return True
 
 
 def _merged(target: Any, patch: Any) -> Any:
