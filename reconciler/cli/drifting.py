@@ -16,6 +16,7 @@ from reconciler.cli.sandbox import USUAL_COLLECTION
 from reconciler.cli.serving import Serving, loops_speak, metrics_of, served
 from reconciler.cli.where import Target
 from reconciler.client.clock import SystemClock
+from reconciler.errors import TaskDied
 from reconciler.loop.cluster_loop import ClusterLoop
 from reconciler.loop.mailbox import Mailbox
 from reconciler.loop.supervise import supervise
@@ -82,7 +83,12 @@ def watch(
             await _looking(lookouts, clock)
 
     with loops_speak(console), contextlib.suppress(KeyboardInterrupt):
-        run(work())
+        try:
+            run(work())
+        except TaskDied as died:
+            if isinstance(died.reason, BrokenPipeError):
+                raise died.reason from None  # Whoever read standard output went away: no reason for words.
+            raise
     console.note("stopped")
     return Exit.DONE
 

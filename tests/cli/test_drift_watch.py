@@ -74,8 +74,8 @@ class Watch:
         name = 'kquota_pairs{cluster="prod",state="drifted"}'
         self.waits_for(lambda: self.metric(name) == count, f"{count} drifted pairs")
 
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
         return self.process.wait(SECONDS)
 
 
@@ -130,7 +130,7 @@ def test_one_look_alone_is_not_believed(applied, sandbox):
         passes = 'kquota_passes_total{cluster="prod",reason="",result="in_order"}'
         watch.waits_for(lambda: (watch.metric(passes) or 0) > 3, "four looks")
         assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0.0
-        assert watch.stop() == 0
+        assert watch.stop(signal.SIGINT) == 0
     assert watch.out.read_text() == ""
     # What was seen is on record all the same, for whoever looks next.
     assert '"drift":[\n["a"' in (applied / ".kquota/inventory.json").read_text()
@@ -213,3 +213,18 @@ def test_an_address_that_is_taken_is_an_error_at_once(applied, kquota):
         ran = kquota("drift", "--watch", "--metrics-address", f"127.0.0.1:{watch.port}")
         assert ran.code == 1
         assert "cannot listen on" in ran.err
+
+
+def test_a_reader_that_goes_away_ends_it_without_words(applied, sandbox):
+    words = [sys.executable, "-m", "reconciler", "drift", "--watch", "--interval", "100ms", "--confirm-after", "1"]  # fmt: skip
+    seed(sandbox, 5000.0)
+    with subprocess.Popen(
+        words, cwd=applied, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True
+    ) as running:  # fmt: skip
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert "1 quota changed" in running.stdout.readline()
+        running.stdout.close()
+        seed(sandbox, 6000.0)
+        assert running.wait(SECONDS) == 1
+        assert running.stderr.read() == ""

@@ -1,6 +1,7 @@
 """Delivery over real sockets: tries, waits, ends, and addresses that stay secret."""
 
 import asyncio
+import logging
 import pickle
 
 import pytest
@@ -133,6 +134,14 @@ def test_a_receiver_that_repeats_our_secrets_is_not_quoted_with_them():
     assert not [one for one in SECRETS if one in str(error)]
     assert "\x1b" not in str(error)
     assert len(str(error)) < 300
+
+
+def test_nothing_that_is_logged_holds_a_secret(caplog):
+    with caplog.at_level(logging.DEBUG):
+        delivered(Answer(status=500), Answer())
+        refused(f"http://127.0.0.1:1{PATH}")
+        delivered(Answer(status=404, text=PATH))
+    assert not [one for one in SECRETS if one in caplog.text]
 
 
 def test_an_endpoint_shows_scheme_host_and_port_only():

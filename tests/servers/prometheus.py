@@ -163,7 +163,11 @@ class Server:
 
     def __enter__(self) -> Self:
         """Itself, once `/-/ready` says so."""
-        until(self._ready, seconds=START_SECONDS, doing=f"starting {self._name}", told=self.log)
+        try:
+            until(self._ready, seconds=START_SECONDS, doing=f"starting {self._name}", told=self.log)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
