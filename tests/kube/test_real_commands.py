@@ -1,0 +1,193 @@
+"""`kquota operator release`, `operator check` and `reconcile` as an administrator runs them, against a real API server."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cli.brokers import SandboxThread
+from tests.kube.reviews import quota
+from tests.servers.kube.cluster import KubeCluster
+
+pytestmark = pytest.mark.integration
+
+FINALIZER = "kafka-quotas.io/release"
+QUOTAS = "/apis/kafka-quotas.io/v1alpha1/namespaces/{}/clientquotas"
+
+
+def kquota(*arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
+    return done
+
+
+def put(kube: KubeCluster, namespace: str, name: str) -> None:
+    """A document with our finalizer and a record, as an operator left it."""
+    obj = quota(name)
+    obj["metadata"] = {"name": name, "namespace": namespace, "finalizers": [FINALIZER]}
+    path = QUOTAS.format(namespace)
+    kube.api.call("POST", path, obj).need()
+    applied = {
+        "key": "producer_byte_rate",
+        "applied": 1048576,
+        "since": "2026-01-01T00:00:00Z",
+        "deletionPolicy": "Delete",
+    }
+    status = {"status": {"clusterId": f"id-{namespace}", "keys": [applied]}}
+    patch = "application/merge-patch+json"
+    kube.api.call("PATCH", f"{path}/{name}/status", status, kind=patch).need()
+
+
+def test_a_dead_operators_documents_are_released(kube: KubeCluster, kube_namespace: str) -> None:
+    for name in ("alice", "bob"):
+        put(kube, kube_namespace, name)
+    kube.kubectl("-n", kube_namespace, "delete", "ckq", "bob", "--wait=false")
+    arguments = (
+        "operator", "release", "--namespace", kube_namespace, "--operator-namespace", kube_namespace,
+        "--stop-deployment", "not-there", "--kubeconfig", str(kube.kubeconfig),
+    )  # fmt: skip
+    done = kquota(*arguments, "--format", "json")
+    told = json.loads(done.stdout)
+    assert told["documents"] == [f"{kube_namespace}/alice", f"{kube_namespace}/bob"]
+    assert (told["orphanedPairs"], told["failed"], told["unkept"]) == (2, {}, {})
+    left = kube.api.get(QUOTAS.format(kube_namespace)).need()["items"]
+    assert [one["metadata"]["name"] for one in left] == ["alice"]
+    assert "finalizers" not in left[0]["metadata"]
+    maps = kube.api.get(f"/api/v1/namespaces/{kube_namespace}/configmaps").need()["items"]
+    assert any("records" in one["metadata"]["name"] for one in maps)
+    assert kquota(*arguments).stdout == "nothing to release\n"
+
+
+def test_a_missing_right_is_told_with_the_servers_words(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
+    kube.apply(account, namespace=kube_namespace)
+    path = kube.kubeconfig_for(kube_namespace, "nobody")
+    done = kquota(
+        "operator", "release", "--all", "--operator-namespace", kube_namespace,
+        "--kubeconfig", str(path), code=1,
+    )  # fmt: skip
+    assert "cannot list resource" in done.stderr
+    done = kquota(
+        "operator", "check", "--namespace", kube_namespace, "--operator-namespace", kube_namespace,
+        "--kubeconfig", str(path), "--format", "json", code=1,
+    )  # fmt: skip
+    (kubernetes, *_) = json.loads(done.stdout)["parts"]
+    failed = [one["name"] for one in kubernetes["checks"] if one["health"] == "failed"]
+    assert f"patch clientquotas/status in {kube_namespace}" in failed
+
+
+@pytest.fixture
+def clusters(kube: KubeCluster, kube_namespace: str) -> Iterator[SandboxThread]:
+    """A QuotaCluster that works, one whose Secret is missing, and one that cannot be used."""
+    with SandboxThread() as sandbox:
+        names = [f"{kube_namespace}-{end}" for end in ("fine", "secretless", "sly")]
+        specs: list[dict[str, Any]] = [
+            {"bootstrapServers": sandbox.bootstrap},
+            {"bootstrapServers": sandbox.bootstrap, "secretRef": {"name": "missing"}},
+            {"bootstrapServers": "${env:HOME}:1"},
+        ]
+        kube.apply(
+            *(
+                {
+                    "apiVersion": "kafka-quotas.io/v1alpha1",
+                    "kind": "QuotaCluster",
+                    "metadata": {"name": name},
+                    "spec": {**spec, "operatorClass": kube_namespace},
+                }
+                for name, spec in zip(names, specs, strict=True)
+            )
+        )
+        try:
+            yield sandbox
+        finally:
+            kube.kubectl("delete", "quotacluster", *names)
+
+
+@pytest.mark.usefixtures("clusters")
+def test_check_asks_for_rights_and_doctors_every_cluster(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    arguments = (
+        "operator", "check", "--operator-namespace", kube_namespace,
+        "--operator-class", kube_namespace, "--kubeconfig", str(kube.kubeconfig),
+    )  # fmt: skip
+    told = json.loads(kquota(*arguments, "--format", "json", code=1).stdout)
+    kubernetes, fine, secretless, sly = told["parts"]
+    assert {one["health"] for one in kubernetes["checks"]} == {"ok"}
+    assert all(one["health"] != "failed" for one in fine["checks"])
+    assert len(fine["clusterId"]) == 22
+    assert "there is no Secret" in secretless["checks"][0]["found"]
+    assert "references such as" in sly["checks"][0]["found"]
+    text = kquota(*arguments, code=1).stdout
+    assert f"QuotaCluster {kube_namespace}-fine" in text
+
+
+def answer(kube: KubeCluster, namespace: str, ready: str, reason: str) -> threading.Thread:
+    """Handles the next request as an operator would, from another thread."""
+    api = kube.connect()
+    path = f"{QUOTAS.format(namespace)}/alice"
+    deadline = time.monotonic() + 60
+    before = api.get(path).need()["metadata"].get("annotations", {})
+
+    def work() -> None:
+        while time.monotonic() < deadline:
+            now = api.get(path).need()["metadata"].get("annotations", {})
+            asked = now.get("kafka-quotas.io/requestedAt")
+            if asked and now != before:
+                condition = {
+                    "type": "Ready",
+                    "status": ready,
+                    "reason": reason,
+                    "message": "planted",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+                status = {"lastHandledReconcileAt": asked, "conditions": [condition]}
+                patch = "application/merge-patch+json"
+                api.call("PATCH", f"{path}/status", {"status": status}, kind=patch).need()
+                break
+        api.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize(
+    ("ready", "reason", "code"),
+    [("True", "Synced", 0), ("False", "BrokerRejected", 1), ("False", "GuardRefused", 3)],
+)
+def test_reconcile_waits_for_its_own_request_and_exits_by_the_condition(
+    kube: KubeCluster, kube_namespace: str, ready: str, reason: str, code: int
+) -> None:
+    put(kube, kube_namespace, "alice")
+    thread = answer(kube, kube_namespace, ready, reason)
+    where = ("-n", kube_namespace, "--kubeconfig", str(kube.kubeconfig))
+    done = kquota("reconcile", "alice", *where, "--wait", "--timeout", "60s", code=code)
+    thread.join()
+    assert reason in done.stdout
+    patch = json.dumps({"metadata": {"finalizers": None}})
+    kube.kubectl("-n", kube_namespace, "patch", "ckq", "alice", "--type=merge", "-p", patch)
+
+
+def test_reconcile_without_an_operator_says_so(kube: KubeCluster, kube_namespace: str) -> None:
+    put(kube, kube_namespace, "alice")
+    where = ("-n", kube_namespace, "--kubeconfig", str(kube.kubeconfig))
+    done = kquota("reconcile", "alice", *where, "--wait", "--timeout", "1s", code=1)
+    assert "did not handle the request within 1 s" in done.stderr
+    assert "asked for a pass" in kquota("reconcile", "alice", *where).stderr
+    assert "not found" in kquota("reconcile", "nobody", *where, code=1).stderr
+    patch = json.dumps({"metadata": {"finalizers": None}})
+    kube.kubectl("-n", kube_namespace, "patch", "ckq", "alice", "--type=merge", "-p", patch)
