@@ -2,10 +2,12 @@
 
 import asyncio
 
+from reconciler.errors import WrongCluster
 from reconciler.quota.desired import merge
 from reconciler.quota.policy import DriftMode, Rules
+from reconciler.quota.report import Pass
 from reconciler.reconcile import drift, note_drift, observe, prepare
-from reconciler.reconcile.drift import as_applied
+from reconciler.reconcile.drift import as_applied, look
 from tests.reconcile.worlds import ALICE, BOB, RATE, SHARE, World, declared, documents, state
 
 TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
@@ -35,17 +37,17 @@ def test_the_time_it_was_first_seen_is_kept_and_forgotten_when_it_is_over():
     world = drifted()
     first = world.cluster.clock.now()
 
-    async def look():
+    async def noted():
         await note_drift(world.ports, await prepare(world.ports, world.orders, TWO))
 
-    asyncio.run(look())
+    asyncio.run(noted())
     world.cluster.clock.advance(500.0)
     assert found(world)[BOB, RATE][2] == first
     written = len(world.inventory.written)
-    asyncio.run(look())
+    asyncio.run(noted())
     assert len(world.inventory.written) == written
     world.cluster.write(BOB, RATE, 4096.0)
-    asyncio.run(look())
+    asyncio.run(noted())
     assert set(world.owned().drift_since) == {(ALICE, SHARE)}
 
 
@@ -80,3 +82,38 @@ def test_the_records_as_documents_ask_for_exactly_what_was_applied():
     assert dict(desired.limits) == {ALICE: (1.0, None, 2.0, None, None)}
     assert desired.conflicts == ()
     assert desired.documents == {"a/one", "a/two"}
+
+
+def looked(world: World, *, notes: bool = True) -> Pass:
+    return asyncio.run(look(world.ports, world.orders, cluster="prod", notes=notes))
+
+
+def test_a_look_is_a_pass_that_writes_nothing_to_the_cluster():
+    world = drifted()
+    made = looked(world)
+    assert (made.cluster, made.error, made.outcome, made.in_order) == ("prod", None, None, True)
+    assert {(one.entity, one.key) for one in made.preview.plan.drift} == {
+        (BOB, RATE),
+        (ALICE, SHARE),
+    }
+    assert made.live.value(BOB, RATE) == 7.0
+    assert world.cluster.writes == 1
+    assert looked(world).drift_since == {
+        (BOB, RATE): made.started_at,
+        (ALICE, SHARE): made.started_at,
+    }
+
+
+def test_a_look_that_may_note_nothing_leaves_the_records_alone():
+    world = drifted()
+    written = len(world.inventory.written)
+    assert looked(world, notes=False).in_order
+    assert len(world.inventory.written) == written
+
+
+def test_a_look_that_fails_says_why_and_shows_nothing():
+    world = drifted()
+    world.orders = world.told(expected_cluster_id="another")
+    made = looked(world)
+    assert isinstance(made.error, WrongCluster)
+    assert (made.preview, made.live, made.in_order) == (None, None, False)
