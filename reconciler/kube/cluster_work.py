@@ -20,6 +20,7 @@ from reconciler.kube.resources import (
     generation_of,
     has_finalizer,
     is_terminating,
+    requested_at,
     status_of,
     uid_of,
 )
@@ -39,6 +40,9 @@ from reconciler.reconcile import Orders, Ports, Validation
 
 PENDING_AFTER_SECONDS: Final = 10.0
 """A pass that takes longer lets documents without any status say that they are pending."""
+
+HOLDING_TRIES: Final = 4
+"""So often documents are looked through for some that need our finalizer; others may come while it is put on."""
 
 _T = TypeVar("_T")
 
@@ -102,6 +106,8 @@ class ClusterWork:
         self._name, self._around = name, around
         self._inventory, self._passes = inventory, passes
         self._known: dict[str, tuple[tuple[object, ...], Standing]] = {}
+        # Of the pass under way: the QuotaCluster's generation, and whether the records were read.
+        self._generation, self._records_read = 0, False
         self._telling = Telling(
             name,
             writes=around.writes,
@@ -133,6 +139,9 @@ class ClusterWork:
         cluster: QuotaCluster | None = None
         rules = Rules(policy=Policy.OBSERVE)
         behaves_as = ""
+        taken: Mapping[str, Standing] | None = None
+        unheld: frozenset[str] = frozenset()
+        self._generation, self._records_read = generation_of(obj), False
         try:
             cluster = self._configured(obj)
             store = await self._patiently(cluster, self._around.sessions.for_(cluster))
@@ -140,14 +149,14 @@ class ClusterWork:
             behaves_as = answering.behaves_as
             self._alone(answering.id)
             expected = cluster.expected_cluster_id or _pinned(obj) or answering.id
-            owned = await self._inventory.refresh(expected)
+            owned = await self._read_records(expected)
             complete = await self._complete(wake, owned, cluster)
             if complete:
                 owned = self._inventory.seen_again()
             orders = self._orders(cluster, expected, complete=complete)
             rules = orders.rules
-            await self._hold(cluster, rules)
-            settled = gather(self._standings(cluster).values(), owned)
+            taken, unheld = await self._hold(cluster, rules)
+            settled = gather(taken.values(), owned, waiting=unheld)
             ports = Ports(
                 store=store,
                 inventory=self._inventory,
@@ -163,21 +172,50 @@ class ClusterWork:
         except KquotaError as error:
             ended = self._around.clock.now()
             report = Pass(cluster=self._name, error=error, started_at=started, ended_at=ended)
-        standings = self._unusable() if cluster is None else self._standings(cluster)
+            if not self._records_read:
+                await self._read_records(_known_id(obj, cluster))
+        if taken is not None:
+            standings = self._as_compared(taken)
+        else:
+            standings = self._unusable() if cluster is None else self._standings(cluster)
         return Found(
-            # Listing may have brought a newer one.
-            obj=self._around.cache.clusters.get(self._name, obj),
+            obj=as_compared(obj, self._around.cache.clusters.get(self._name, obj)),
             cluster=cluster,
             rules=rules,
             report=report,
-            settled=gather(standings.values(), self._inventory.owned),
+            settled=gather(standings.values(), self._inventory.owned, waiting=unheld),
             standings=standings,
+            unheld=unheld,
             documents=self._around.cache.of(self._name),
             behaves_as=behaves_as,
             secret=self._around.secret_of(self._name),
         )
 
     # ---- the words of it ---------------------------------------------------------------------
+
+    async def _read_records(self, cluster_id: str | None) -> Owned:
+        """The records of a cluster id, also where Kafka does not answer: without them nobody may be let go.
+
+        Raises:
+            KquotaError: They cannot be read; nothing is told then, and nobody released.
+        """
+        self._records_read = True
+        if cluster_id is None:
+            return self._inventory.owned  # No cluster ever answered: there cannot be any.
+        return await self._inventory.refresh(cluster_id)
+
+    def _as_compared(self, taken: Mapping[str, Standing]) -> Mapping[str, Standing]:
+        """The documents as the pass knew them, with the statuses that they have by now; those that are gone left out.
+
+        What came, changed or was deleted meanwhile is the next pass's: to say that it is in order would be a lie, and
+        to release it would leave behind what was to be removed.
+        """
+        present = self._around.cache.of(self._name)
+        return {
+            document: replace(one, obj=as_compared(one.obj, present[document]))
+            for document, one in taken.items()
+            if document in present and uid_of(present[document]) == uid_of(one.obj)
+        }
 
     def _configured(self, obj: Obj) -> QuotaCluster:
         problems = cluster_problems(obj, allow_references=self._around.settings.allow_references)
@@ -216,7 +254,7 @@ class ClusterWork:
 
     def _standings(self, cluster: QuotaCluster) -> Mapping[str, Standing]:
         """What each document may ask for; worked out again only where it or the cluster changed."""
-        generation = generation_of(self._around.cache.clusters.get(self._name, {}))
+        generation = self._generation
         known: dict[str, tuple[tuple[object, ...], Standing]] = {}
         for document, obj in self._around.cache.of(self._name).items():
             token = (uid_of(obj), generation_of(obj), deletion_requested_at(obj), generation)
@@ -248,25 +286,32 @@ class ClusterWork:
             return False
         return await self._around.list_everything()
 
-    async def _hold(self, cluster: QuotaCluster, rules: Rules) -> None:
+    async def _hold(
+        self, cluster: QuotaCluster, rules: Rules
+    ) -> tuple[Mapping[str, Standing], frozenset[str]]:
         """Our finalizer on every document whose deletion will have an effect, before anything is sent for it.
 
-        Raises:
-            KquotaError: A document could not be held; its deletion would go unseen.
+        Returns:
+            The documents of this pass: nobody is among them who came while others were held, and was not held. And
+            those that could not be held: their deletion would go unseen, so nothing is written for them.
         """
-        if rules.in_force in finalizers.NOTHING_TO_WRITE:
-            return
-        needing = [
-            one.obj
-            for one in self._standings(cluster).values()
-            if one.claim is not None
-            and not has_finalizer(one.obj)
-            and finalizers.deletion_has_effect(
-                one.claim.declaration.deletion_policy, rules.in_force
+        for left in reversed(range(HOLDING_TRIES)):
+            standings = self._standings(cluster)
+            needing = {
+                document: one.obj
+                for document, one in standings.items()
+                if one.claim is not None
+                and not has_finalizer(one.obj)
+                and finalizers.deletion_has_effect(
+                    one.claim.declaration.deletion_policy, rules.in_force
+                )
+            }
+            if not needing or not left:
+                return standings, frozenset(needing)
+            _ = await self._around.writes.patches(
+                (one, finalizers.adding(one)) for one in needing.values()
             )
-        ]
-        if needing:
-            _ = await self._around.writes.patches((one, finalizers.adding(one)) for one in needing)
+        raise AssertionError("the last try returns")
 
     async def _patiently(self, cluster: QuotaCluster, work: Awaitable[_T]) -> _T:
         """The result of some work; meanwhile nobody is left without any status for long."""
@@ -286,6 +331,26 @@ def _pinned(obj: Obj) -> str | None:
     """The id of the cluster that answered first: another one is not to be written to by mistake."""
     found = status_of(obj).get("clusterId")
     return found if isinstance(found, str) else None
+
+
+def _known_id(obj: Obj, cluster: QuotaCluster | None) -> str | None:
+    """The id of the cluster as far as it is known without asking."""
+    return (cluster.expected_cluster_id if cluster is not None else None) or _pinned(obj)
+
+
+def as_compared(before: Obj, now: Obj) -> Obj:
+    """An object as a pass knew it, with the status and the finalizers that it has by now."""
+    if before is now or _asked(before) == _asked(now):
+        return now
+    metadata = {key: one for key, one in before["metadata"].items() if key != "finalizers"}
+    if "finalizers" in now["metadata"]:
+        metadata["finalizers"] = now["metadata"]["finalizers"]
+    return {**before, "metadata": metadata, "status": status_of(now)}
+
+
+def _asked(obj: Obj) -> tuple[object, ...]:
+    """All that an object asks for."""
+    return uid_of(obj), generation_of(obj), deletion_requested_at(obj), requested_at(obj)
 
 
 def might_remove(owned: Owned, settled: Settled) -> bool:

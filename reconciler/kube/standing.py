@@ -132,18 +132,21 @@ def stand(
     return _judged(obj, read.declaration, cluster)
 
 
-def gather(standings: Iterable[Standing], owned: Owned) -> Settled:
+def gather(
+    standings: Iterable[Standing], owned: Owned, *, waiting: Collection[str] = ()
+) -> Settled:
     """What all documents of one cluster together ask for, rivals settled.
 
     Args:
         standings: Each document once; those on their way out count as deleted.
         owned: The records, which tell who holds a pair at present.
+        waiting: Documents that may not ask for anything yet; what they own is frozen.
     """
     everything = tuple(standings)
     return settle(
-        [one.claim for one in everything if one.claim is not None],
+        [one.claim for one in everything if one.claim is not None and one.document not in waiting],
         owned=owned,
-        frozen=[one.document for one in everything if one.freezes],
+        frozen=[one.document for one in everything if one.freezes or one.document in waiting],
         halted=frozenset().union(*(one.halted for one in everything)),
     )
 

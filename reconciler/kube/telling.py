@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reconciler.errors import Forbidden
 from reconciler.kube import finalizers
 from reconciler.kube.cluster_state import SecretUse, cluster_status
 from reconciler.kube.comparing import unchanged
@@ -23,7 +24,7 @@ from reconciler.kube.resources import (
     status_of,
     uid_of,
 )
-from reconciler.kube.standing import Standing
+from reconciler.kube.standing import Kind, Standing
 from reconciler.kube.status import GRACE_SECONDS, document_status, pending_status, told
 from reconciler.kube.writes import Writes
 from reconciler.manifest.cluster import QuotaCluster
@@ -52,7 +53,8 @@ class Found:
         report: The pass.
         settled: Who asks for what, after the pass.
         standings: What each document may ask for.
-        documents: The documents as objects; more than ``standings`` where the QuotaCluster cannot be used.
+        documents: The documents as objects, as they are by now.
+        unheld: Documents that could not be held, so that nothing was written for them.
         behaves_as: Line of Kafka versions, "" where the cluster was not asked.
         secret: The credentials in use; ``None`` where there are none.
     """
@@ -64,6 +66,7 @@ class Found:
     settled: Settled
     standings: Mapping[str, Standing]
     documents: Mapping[str, Obj]
+    unheld: frozenset[str] = frozenset()
     behaves_as: str = ""
     secret: SecretUse | None = None
 
@@ -119,7 +122,8 @@ class Telling:
         leaving = {
             document: obj
             for document, obj in found.documents.items()
-            if is_terminating(obj) and has_finalizer(obj)
+            # Who is on his way out only since the pass was begun is the next one's.
+            if is_terminating(obj) and has_finalizer(obj) and _was_leaving(found, document)
         }
         held, gave_up = await self._held_back(leaving, found)
         happened: list[tuple[Obj, Happening]] = []
@@ -132,7 +136,7 @@ class Telling:
         await self._cluster(found, gave_up)
         if found.report.error is None:
             await self._writes.events(happened[:MOST_EVENTS], otherwise=found.obj)
-        return _left(unsaved, stuck, held, found.report)
+        return _left(found, unsaved, stuck, held)
 
     def _outage(self, report: Pass) -> float:
         """For how many seconds passes have failed."""
@@ -203,7 +207,7 @@ class Telling:
             after = document_status(
                 one,
                 settled=found.settled,
-                report=found.report,
+                report=found.report if document not in found.unheld else _unheld(found.report),
                 owned=self._inventory.owned,
                 previous=before,
                 now=now,
@@ -253,6 +257,14 @@ class Telling:
         await self._writes.events(((found.obj, one) for one in events), otherwise=None)
 
 
+def _unheld(report: Pass) -> Pass:
+    """What a pass means for a document that was left out of it."""
+    error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
+    return Pass(
+        cluster=report.cluster, error=error, started_at=report.started_at, ended_at=report.ended_at
+    )
+
+
 def _token(one: Standing, found: Found) -> tuple[object, ...]:
     """All that a status is made from besides what the pass says of the document."""
     return (
@@ -267,7 +279,7 @@ def _token(one: Standing, found: Found) -> tuple[object, ...]:
 
 def _spoken_of(found: Found) -> set[str]:
     """Documents that the pass has something to say of."""
-    named = set(found.settled.losses)
+    named = set(found.settled.losses) | found.unheld
     report = found.report
     if report.preview is not None:
         plan = report.preview.plan
@@ -287,15 +299,22 @@ def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[st
         yield owner.document
 
 
-def _left(unsaved: set[str], stuck: set[str], held: frozenset[str], report: Pass) -> str:
+def _was_leaving(found: Found, document: str) -> bool:
+    one = found.standings.get(document)
+    return one is not None and one.kind is Kind.TERMINATING
+
+
+def _left(found: Found, unsaved: set[str], stuck: set[str], held: frozenset[str]) -> str:
     parts = []
+    if found.unheld:
+        parts.append(f"{len(found.unheld)} documents could not be given our finalizer")
     if unsaved:
         parts.append(f"{len(unsaved)} statuses could not be written")
     if stuck:
         parts.append(f"{len(stuck)} finalizers could not be removed")
     if held:
         parts.append(f"{len(held)} deleted documents wait for their quotas to be removed")
-    outcome = report.outcome
+    outcome = found.report.outcome
     if outcome is not None and not outcome.complete:
         parts.append(outcome.failure or "not every change was applied and seen")
     return "; ".join(parts)

@@ -23,6 +23,9 @@ from reconciler.ports import Clock
 IN_FLIGHT: Final = 16
 """Requests at a time: measured on two cores, more of them only wait in the API server."""
 
+_OUTDATED: Final = frozenset({409, 422})
+"""What a patch is answered whose test does not hold: somebody else changed the object meanwhile."""
+
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 
@@ -102,10 +105,13 @@ class Writes:
         self._take(resource, answer)
 
     async def _patch(self, obj: Obj, operations: list[dict[str, Any]]) -> None:
-        metadata = obj["metadata"]
-        answer = await self._api.patch_json(
-            CLIENT_QUOTAS, metadata["namespace"], metadata["name"], operations
-        )
+        place = CLIENT_QUOTAS, obj["metadata"]["namespace"], obj["metadata"]["name"]
+        try:
+            answer = await self._api.patch_json(*place, operations)
+        except KubernetesError as error:
+            if error.status in _OUTDATED:
+                self._take(CLIENT_QUOTAS, await self._api.get(*place))
+            raise
         self._take(CLIENT_QUOTAS, answer)
 
     def _take(self, resource: Resource, answer: Obj) -> None:

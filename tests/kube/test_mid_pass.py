@@ -1,0 +1,172 @@
+"""What comes, changes or is deleted while a pass is under way: nothing is said of it and nothing released before the next one."""
+
+from typing import Any
+
+from reconciler.errors import ConnectError, KubernetesError
+from reconciler.kube.resources import FINALIZER
+from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
+from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from tests.kube.worlds import resource
+
+INTENT = ("create", "configmaps")
+"""The first thing that is written once a pass has its plan."""
+
+
+def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:
+    """Do something, once, right before the operator does something."""
+    done: list[bool] = []
+
+    def before(verb: str, plural: str, namespace: str, name: str) -> None:
+        del namespace, name
+        if (verb, plural) == at and not done:
+            done.append(True)
+            what()
+
+    world.api.before = before
+
+
+def heard(world: World, name: str) -> None:
+    """The watch tells of a document as it is now."""
+    _ = world.cache.seen(world.obj(name))
+
+
+def test_a_document_that_comes_during_a_pass_is_not_called_synced():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def come() -> None:
+        world.put(resource("bob", BOB, {RATE: 4096}))
+        heard(world, "bob")
+
+    meanwhile(world, INTENT, come)
+    world.turn()
+    assert world.reason("alice") == "Synced"
+    assert "status" not in world.obj("bob")
+    world.turn()
+    assert world.reason("bob") == "Synced"
+    assert world.live()[BOB] == limits(rate=4096)
+
+
+def test_a_change_during_a_pass_is_not_reported_as_observed():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def change() -> None:
+        world.change("alice", limits={"producerByteRate": 4096})
+        heard(world, "alice")
+
+    meanwhile(world, INTENT, change)
+    world.turn()
+    status = world.obj("alice")["status"]
+    assert (status["observedGeneration"], status["keys"][0]["desired"]) == (1, 2048)
+    assert world.live()[ALICE] == limits(rate=2048)
+    world.turn()
+    assert world.obj("alice")["status"]["observedGeneration"] == 2
+    assert world.live()[ALICE] == limits(rate=4096)
+
+
+def test_a_document_that_is_deleted_during_a_pass_is_not_released_by_it():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.put(resource("bob", BOB, {RATE: 4096}))
+
+    def delete() -> None:
+        world.delete("alice")
+        heard(world, "alice")
+
+    meanwhile(world, ("update", "configmaps"), delete)
+    world.turn()
+    assert world.live()[BOB] == limits(rate=4096)
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+    world.turn()
+    assert not world.exists("alice")
+    assert ALICE not in world.live()
+
+
+def test_a_document_that_comes_while_others_are_held_is_held_too():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+
+    def come() -> None:
+        world.put(resource("bob", BOB, {RATE: 4096}, deletionPolicy="Delete"))
+        heard(world, "bob")
+
+    meanwhile(world, ("patch", "clientquotas"), come)
+    world.turn()
+    assert set(world.live()) == {ALICE, BOB}
+    for name in ("alice", "bob"):
+        assert world.obj(name)["metadata"]["finalizers"] == [FINALIZER]
+
+
+def test_nothing_is_written_for_a_document_that_cannot_be_held_and_others_go_on():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+
+    def refuse(verb: str, plural: str, namespace: str, name: str) -> None:
+        del namespace
+        if (verb, plural, name) == ("patch", "clientquotas", "alice"):
+            raise KubernetesError("a policy says no", status=403, reason="Forbidden")
+
+    world.api.before = refuse
+    assert world.turn().retry
+    assert set(world.live()) == {BOB}
+    assert (world.reason("alice"), world.reason("bob")) == ("KubernetesRefused", "Synced")
+    world.api.before = None
+    world.turn()
+    assert set(world.live()) == {ALICE, BOB}
+    assert world.reason("alice") == "Synced"
+
+
+def test_a_document_that_somebody_else_patched_meanwhile_is_held_at_the_next_try():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+
+    def label() -> None:
+        obj = world.obj("alice")
+        obj["metadata"]["labels"] = {"by": "somebody"}
+        obj["metadata"]["finalizers"] = ["example.org/theirs"]
+        obj["metadata"]["resourceVersion"] = "999"
+
+    meanwhile(world, ("patch", "clientquotas"), label)
+    world.turn()
+    assert world.obj("alice")["metadata"]["finalizers"] == ["example.org/theirs", FINALIZER]
+    assert set(world.live()) == {ALICE}
+
+
+def test_the_cluster_is_judged_by_the_spec_that_the_pass_began_with():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.put(resource("bob", BOB, {RATE: 4096}, namespace="other"))
+    tenants = [{"namespaces": ["team"], "entities": [{"user": {"prefix": ""}}]}]
+
+    def revoke() -> None:
+        obj = world.api.find(QUOTA_CLUSTERS, None, "prod")
+        obj["spec"]["tenants"] = tenants
+        obj["metadata"]["generation"] += 1
+        _ = world.cache.cluster_seen(obj)
+
+    meanwhile(world, INTENT, revoke)
+    world.turn()
+    assert world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["observedGeneration"] == 1
+    world.turn()
+    bob = world.api.find(CLIENT_QUOTAS, "other", "bob")
+    ready = next(one for one in bob["status"]["conditions"] if one["type"] == "Ready")
+    assert ready["reason"] == "NotGranted"
+    assert world.live()[BOB] == limits(rate=4096)
+
+
+def test_a_process_that_begins_while_kafka_is_away_releases_nobody():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.begin()
+    world.sessions.error = ConnectError("nobody answers")
+    world.delete("alice")
+    assert world.turn().retry
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+    world.sessions.error = None
+    world.turn()
+    assert not world.exists("alice")
+    assert world.live() == {}
