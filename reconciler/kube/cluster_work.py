@@ -74,7 +74,7 @@ class Surroundings:
         fenced: Whether writes of an earlier leader may still land.
         looks_after: ``looks_after(cluster id, name)``: the name of the QuotaCluster that looks after a Kafka cluster.
         secret_of: The credentials of a cluster's session, for its status.
-        passed: Told of each pass, for metrics.
+        passed: Told of each pass and of how many limits are asked for twice, for metrics.
     """
 
     settings: Settings
@@ -87,7 +87,7 @@ class Surroundings:
     fenced: Callable[[], bool]
     looks_after: Callable[[str, str], str]
     secret_of: Callable[[str], SecretUse | None]
-    passed: Callable[[Pass], None]
+    passed: Callable[[Pass, int], None]
 
 
 class ClusterWork:
@@ -126,7 +126,8 @@ class ClusterWork:
         if obj is None:
             return Turn(note="there is no such QuotaCluster any more")
         found = await self._look(obj, wake)
-        self._around.passed(found.report)
+        lost = {pair for pairs in found.settled.losses.values() for pair in pairs}
+        self._around.passed(found.report, len(lost))
         left = await self._telling.tell(found, everything=wake.resync)
         error = found.report.error
         if error is not None:

@@ -323,8 +323,8 @@ class Operator:
             why="" if state.problem is None else str(state.problem),
         )
 
-    def _passed(self, report: Pass) -> None:
-        self._metrics.passed(report)
+    def _passed(self, report: Pass, conflicts: int) -> None:
+        self._metrics.passed(report, conflicts=conflicts)
 
     def _forget(self, name: str) -> None:
         self._metrics.forget(name)

@@ -80,7 +80,7 @@ class World:
                 fenced=lambda: False,
                 looks_after=lambda cluster_id, name: name,
                 secret_of=lambda name: None,
-                passed=lambda report: None,
+                passed=lambda report, conflicts: None,
             ),
             inventory=inventory,
             passes=Passes(
