@@ -168,6 +168,9 @@ def github(
     path_prefix: str,
 ) -> Exit:
     """The runner's files first, then the host."""
+    from reconciler.cli.extras import needs
+
+    needs("http", "kquota post")
     from reconciler.cli import posting, posting_github
 
     fork = posting_github.fork_of(place)
@@ -208,6 +211,9 @@ def gitlab(
     code_quality: Path | None,
 ) -> Exit:
     """The reports first, then the host."""
+    from reconciler.cli.extras import needs
+
+    needs("http", "kquota post")
     from reconciler.cli import posting, posting_gitlab
 
     letter = posting.letter_of(wanted)
@@ -240,6 +246,9 @@ def reviewed(
     api_url: str,
 ) -> Exit:
     """Fetch, check that it is a plan, write."""
+    from reconciler.cli.extras import needs
+
+    needs("http", "kquota post")
     from reconciler.cli import posting, posting_github
     from reconciler.cli.files import write_text
     from reconciler.render.read_preview import read_preview
