@@ -23,6 +23,8 @@ def unchanged(
         after: The one that was made.
         refresh: By how many seconds times of syncs may differ.
     """
+    if before == after:
+        return True  # What five thousand documents in order say at every pass, at C speed.
     for name in _REFRESHED:
         one, other = before.get(name), after.get(name)
         if (one is None) != (other is None) or not _near(one, other, refresh):

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from reconciler import errors
 from reconciler.kube.reasons import TABLE, Reason, Truth
-from reconciler.kube.resources import time_text
-from reconciler.manifest.cluster_rules import seconds_of
+from reconciler.kube.resources import read_time, time_text
 
 MOST_CHARACTERS: Final = 1024
 """Longest message; the schema allows more, but nobody reads it, and five thousand objects hold one each."""
@@ -95,7 +94,7 @@ def _since(one: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]], now:
     earlier = before.get(one["type"])
     if earlier is not None and earlier.get("status") == one["status"]:
         kept = earlier.get("lastTransitionTime")
-        if isinstance(kept, str) and seconds_of(kept) is not None:
+        if isinstance(kept, str) and read_time(kept) is not None:
             return kept
     return time_text(now)
 

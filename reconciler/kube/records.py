@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.errors import InventoryError, QuotaValueError
-from reconciler.kube.resources import Obj, document_of, spec_of, status_of, time_text
-from reconciler.manifest.cluster_rules import seconds_of
+from reconciler.kube.resources import Obj, document_of, read_time, spec_of, status_of, time_text
 from reconciler.quota.entity import Entity, Slot, entity
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.owned import NO_RECORD, Intent, Owned, Owner, Pair, Record
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.render.names import read_entity
@@ -165,7 +164,7 @@ def _number(value: object) -> float:
 
 
 def _time(value: object) -> float:
-    found = seconds_of(value) if isinstance(value, str) else None
+    found = read_time(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError(f"{value!r} should be a time")
     return found
@@ -246,7 +245,7 @@ def _is_still_orphaned(pair: Pair, held: Mapping[Pair, Entry], rest: Owned) -> b
     one = held.get(pair)
     if one is None or one.applied is None:
         return True
-    owner = rest.records.get(pair[0], NO_RECORD).owners[COLUMNS.index(pair[1])]
+    owner = rest.records.get(pair[0], NO_RECORD).owners[COLUMN_OF[pair[1]]]
     return owner is None or owner.document == one.owner.document
 
 
@@ -317,7 +316,7 @@ def written(owned: Owned, document: str, subject: Entity, key: Key) -> dict[str,
     """
     made: dict[str, Any] = {}
     record = owned.records.get(subject, NO_RECORD)
-    column = COLUMNS.index(key)
+    column = COLUMN_OF[key]
     owner, applied = record.owners[column], record.applied[column]
     if owner is not None and applied is not None and owner.document == document:
         made |= {"applied": json_number(applied)} | _owner_fields(owner)

@@ -1,8 +1,8 @@
 """Custom resources as the API server gives them: names of the API, and readers of what every part of the operator asks."""
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from reconciler.manifest.cluster_rules import seconds_of
@@ -76,13 +76,13 @@ def resource_version_of(obj: Obj) -> str:
 
 def created_of(obj: Obj) -> float:
     """When the object was created, in seconds since the epoch; 0 if it does not say."""
-    return seconds_of(str(metadata_of(obj).get("creationTimestamp", ""))) or 0.0
+    return read_time(str(metadata_of(obj).get("creationTimestamp", ""))) or 0.0
 
 
 def deletion_requested_at(obj: Obj) -> float | None:
     """When its deletion was asked for, in seconds since the epoch; ``None`` = it was not."""
     text = metadata_of(obj).get("deletionTimestamp")
-    return None if text is None else seconds_of(str(text)) or 0.0
+    return None if text is None else read_time(str(text)) or 0.0
 
 
 def is_terminating(obj: Obj) -> bool:
@@ -123,9 +123,15 @@ def operator_class_of(obj: Obj) -> str:
 
 def time_text(seconds: float) -> str:
     """A time for a status: RFC 3339 in whole seconds, as Kubernetes writes its own."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _time_text(int(seconds))
 
 
-def canonical(value: object) -> str:
-    """JSON with sorted keys, by which two objects are compared."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+@lru_cache(maxsize=4096)  # documents of one pass share their times
+def _time_text(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@lru_cache(maxsize=4096)
+def read_time(text: str) -> float | None:
+    """The inverse, in seconds since the epoch; ``None`` if the text is no time."""
+    return seconds_of(text)
