@@ -1,22 +1,18 @@
 """``kquota post``: a plan as a comment, summary and annotations; drift as an issue. What CI steps call."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
-from reconciler.cli.options import FILE, packed
-from reconciler.errors import KquotaError, UsageError
+from reconciler.cli.options import FILE
+from reconciler.cli.post_options import Place, Post, place_options, post_options
+from reconciler.errors import KquotaError
 
 if TYPE_CHECKING:
     from reconciler.cli.posting import Letter
-    from reconciler.forge.sticky import Method
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 HELP: Final = """Tell a code host what a plan, an apply or a look for drift found.
 
@@ -61,95 +57,14 @@ Example:
   kquota post reviewed --commit "$GITHUB_SHA" --workflow quotas-plan.yml --artifact kquota-plan-prod --out plan.json"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """What is posted and how, as it was typed; the same for every host."""
-
-    document: Path
-    label: str
-    title: str
-    method: "Method"
-    details_url: str
-    issue: bool
-    failed: int | None
-    required: bool
-    api_url: str
-
-
-def _options(*, api: str, api_variable: str) -> Callable[[F], F]:
-    options = [
-        click.argument("document", type=FILE, metavar="DOCUMENT"),
-        click.option("--label", default="", metavar="NAME", help="Which environment; one comment for each label."),
-        click.option("--title", default="", help="Heading, instead of the label."),
-        click.option("--method", type=click.Choice(("update", "recreate", "on-change", "never")), default="update",
-                     show_default=True, help="on-change begins no comment for a plan with nothing to say."),
-        click.option("--details-url", default="", metavar="URL", help="Where the full text is; linked."),
-        click.option("--issue", is_flag=True, help="For drift: open, update or close one issue."),
-        click.option("--failed", type=click.IntRange(1, 255), metavar="CODE",
-                     help="DOCUMENT is what a plan said that failed with this code; it is told in place of an older plan."),
-        click.option("--required", is_flag=True, help="Exit 1 if the host cannot be told."),
-        click.option("--api-url", default=api, envvar=api_variable, show_default=True, metavar="URL",
-                     help=f"Address of the API  [env: {api_variable}]."),
-    ]  # fmt: skip
-    fields = [
-        "document",
-        "label",
-        "title",
-        "method",
-        "details_url",
-        "issue",
-        "failed",
-        "required",
-        "api_url",
-    ]
-    decorate: Callable[[F], F] = packed("wanted", Post, fields, options)
-    return decorate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Which pull request, as it was typed."""
-
-    repo: str
-    pull: int | None
-    sha: str
-    head_repo: str
-    head_branch: str
-    author: str
-
-    def __post_init__(self) -> None:
-        if bool(self.sha) != bool(self.head_repo):
-            raise UsageError(
-                "--sha and --head-repo go together: a commit may be the head of several repositories"
-            )
-
-
-_PLACE: Final = (
-    ("repo", click.option("--repo", default="", envvar="GITHUB_REPOSITORY", metavar="OWNER/NAME",
-        help="The repository  [env: GITHUB_REPOSITORY].")),
-    ("pull", click.option("--pull", type=click.IntRange(min=1), metavar="NUMBER", help="The pull request.")),
-    ("sha", click.option("--sha", default="", metavar="SHA", help="Head commit of the pull request.")),
-    ("head_repo", click.option("--head-repo", default="", metavar="OWNER/NAME", help="Repository of the head.")),
-    ("head_branch", click.option("--head-branch", default="", metavar="NAME", help="Branch of the head, if known.")),
-    ("author", click.option("--author", default="", metavar="LOGIN",
-        help="Whose comments are ours, for the token of an app of your own, such as my-app[bot].")),
-)  # fmt: skip
-
-
-def _place_options(function: F) -> F:
-    names, options = [name for name, _ in _PLACE], [option for _, option in _PLACE]
-    decorate: Callable[[F], F] = packed("place", Place, names, options)
-    return decorate(function)
-
-
 @click.group(help=HELP, no_args_is_help=True)
 def post() -> None:
     """Only the place of the commands."""
 
 
 @post.command("github", help=GITHUB_HELP)
-@_options(api="https://api.github.com", api_variable="GITHUB_API_URL")
-@_place_options
+@post_options(api="https://api.github.com", api_variable="GITHUB_API_URL")
+@place_options
 @click.option("--summary", is_flag=True, help="Write the job summary (GITHUB_STEP_SUMMARY).")
 @click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT).")
 @click.option("--annotations", is_flag=True, help="Print remarks beside the lines of rules.")
@@ -193,7 +108,7 @@ def github(
 
 
 @post.command("gitlab", help=GITLAB_HELP)
-@_options(api="https://gitlab.com/api/v4", api_variable="CI_API_V4_URL")
+@post_options(api="https://gitlab.com/api/v4", api_variable="CI_API_V4_URL")
 @click.option("--project", default="", envvar="CI_PROJECT_ID", metavar="ID", help="Number or path of the project  [env: CI_PROJECT_ID].")  # fmt: skip
 @click.option("--merge-request", type=click.IntRange(min=1), envvar="CI_MERGE_REQUEST_IID", metavar="NUMBER", help="The merge request  [env: CI_MERGE_REQUEST_IID].")  # fmt: skip
 @click.option("--sha", default="", metavar="SHA", help="Its head; another head is refused.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from reconciler.cli.files import MAX_BYTES, read_text
-from reconciler.cli.post import Post
+from reconciler.cli.post_options import Post
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.report import Preview

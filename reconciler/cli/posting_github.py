@@ -9,7 +9,7 @@ from typing import Final
 from reconciler import __version__
 from reconciler.cli.console import Console
 from reconciler.cli.files import write_text
-from reconciler.cli.post import Place
+from reconciler.cli.post_options import Place
 from reconciler.cli.posting import Letter, token_of
 from reconciler.client.clock import SystemClock
 from reconciler.errors import UsageError

@@ -1,0 +1,104 @@
+"""The options of ``kquota post`` and the two values that they are packed into."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.options import FILE, packed
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.forge.sticky import Method
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What is posted and how, as it was typed; the same for every host."""
+
+    document: Path
+    label: str
+    title: str
+    method: "Method"
+    details_url: str
+    issue: bool
+    failed: int | None
+    required: bool
+    api_url: str
+
+
+def post_options(*, api: str, api_variable: str) -> Callable[[F], F]:
+    """The options of :class:`Post`, handed over as ``wanted``.
+
+    Args:
+        api: Address of the host's API.
+        api_variable: Variable of the environment that names another one.
+    """
+    options = [
+        click.argument("document", type=FILE, metavar="DOCUMENT"),
+        click.option("--label", default="", metavar="NAME", help="Which environment; one comment for each label."),
+        click.option("--title", default="", help="Heading, instead of the label."),
+        click.option("--method", type=click.Choice(("update", "recreate", "on-change", "never")), default="update",
+                     show_default=True, help="on-change begins no comment for a plan with nothing to say."),
+        click.option("--details-url", default="", metavar="URL", help="Where the full text is; linked."),
+        click.option("--issue", is_flag=True, help="For drift: open, update or close one issue."),
+        click.option("--failed", type=click.IntRange(1, 255), metavar="CODE",
+                     help="DOCUMENT is what a plan said that failed with this code; it is told in place of an older plan."),
+        click.option("--required", is_flag=True, help="Exit 1 if the host cannot be told."),
+        click.option("--api-url", default=api, envvar=api_variable, show_default=True, metavar="URL",
+                     help=f"Address of the API  [env: {api_variable}]."),
+    ]  # fmt: skip
+    fields = [
+        "document",
+        "label",
+        "title",
+        "method",
+        "details_url",
+        "issue",
+        "failed",
+        "required",
+        "api_url",
+    ]
+    decorate: Callable[[F], F] = packed("wanted", Post, fields, options)
+    return decorate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which pull request, as it was typed."""
+
+    repo: str
+    pull: int | None
+    sha: str
+    head_repo: str
+    head_branch: str
+    author: str
+
+    def __post_init__(self) -> None:
+        if bool(self.sha) != bool(self.head_repo):
+            raise UsageError(
+                "--sha and --head-repo go together: a commit may be the head of several repositories"
+            )
+
+
+_PLACE: Final = (
+    ("repo", click.option("--repo", default="", envvar="GITHUB_REPOSITORY", metavar="OWNER/NAME",
+        help="The repository  [env: GITHUB_REPOSITORY].")),
+    ("pull", click.option("--pull", type=click.IntRange(min=1), metavar="NUMBER", help="The pull request.")),
+    ("sha", click.option("--sha", default="", metavar="SHA", help="Head commit of the pull request.")),
+    ("head_repo", click.option("--head-repo", default="", metavar="OWNER/NAME", help="Repository of the head.")),
+    ("head_branch", click.option("--head-branch", default="", metavar="NAME", help="Branch of the head, if known.")),
+    ("author", click.option("--author", default="", metavar="LOGIN",
+        help="Whose comments are ours, for the token of an app of your own, such as my-app[bot].")),
+)  # fmt: skip
+
+
+def place_options(function: F) -> F:
+    """The options of :class:`Place`, handed over as ``place``."""
+    names, options = [name for name, _ in _PLACE], [option for _, option in _PLACE]
+    decorate: Callable[[F], F] = packed("place", Place, names, options)
+    return decorate(function)
