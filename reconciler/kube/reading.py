@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from reconciler.kube.conditions import Trouble, trouble_of
 from reconciler.kube.reasons import Reason
+from reconciler.kube.resources import time_text
 from reconciler.quota.change import Change, Finding
 from reconciler.quota.claims import Settled
 from reconciler.quota.guards import Guard, Violation
@@ -249,7 +250,7 @@ class Reading:
         seen = self.sightings.get(pair)
         message = f"{number(self.applied(pair))} was applied, {_found_text(live)} is live"
         if seen is not None and seen.fought:
-            message += f"; it was written back {seen.corrections} times and changed again each time"
+            message += f"; {_fight(seen)}"
         return KeyReading(
             reason=Reason.FOUGHT_OVER if seen is not None and seen.fought else Reason.DRIFTED,
             cause=Cause.DRIFT.value,
@@ -308,6 +309,16 @@ def _named(rival: str, document: str, *, tenanted: bool) -> str:
     if tenanted and rival.partition("/")[0] != document.partition("/")[0]:
         return "another document"
     return f"ClientQuota {rival}"
+
+
+def _fight(seen: Sighting) -> str:
+    """When we wrote the value back, and over what each time."""
+    times = ", ".join(
+        f"{time_text(at)} over {_found_text(value)}"
+        for at, value in zip(seen.corrected_at, seen.overwritten, strict=True)
+    )
+    told = f" ({times})" if times else ""
+    return f"it was written back {seen.corrections} times{told} and changed again each time"
 
 
 def _found_text(live: float | None) -> str:

@@ -63,7 +63,6 @@ class _Memo:
             last = self._last = Reading(report, settled=settled, owned=owned)
         return last
 
-
     def forget(self) -> None:
         """Let go of the pass: its plan and outcome are as large as all documents together."""
         self._last = None
@@ -168,7 +167,7 @@ def _reason(standing: Standing, reading: Reading | None, sheet: Sheet | None) ->
     """The reason that the document shows, and its sentence."""
     stands = _STANDS.get(standing.kind)
     if stands is Reason.DELETING:
-        return stands, _said(stands, "" if sheet is None else _waiting(sheet), ())
+        return stands, _said(stands, _waits_for(reading, sheet), ())
     if stands is Reason.INVALID:
         return stands, "; ".join(standing.messages)
     if stands is not None:
@@ -211,8 +210,14 @@ def _for_documents(reason: Reason) -> Reason:
     return reason
 
 
-def _waiting(sheet: Sheet) -> str:
-    return sentence((key, found) for key, found in sheet.readings.items() if found.message)
+def _waits_for(reading: Reading | None, sheet: Sheet | None) -> str:
+    """What keeps the limits of a deleted document from being removed; "" = nothing that is known."""
+    if sheet is not None:
+        return sentence((key, found) for key, found in sheet.readings.items() if found.message)
+    if reading is None or reading.trouble is None:
+        return ""
+    says = TABLE[_for_documents(reading.trouble.reason)].says
+    return f"{TABLE[Reason.DELETING].says}, but {says}"
 
 
 def _said(reason: Reason, detail: str, more: Iterable[str]) -> str:

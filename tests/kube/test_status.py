@@ -329,6 +329,37 @@ def test_a_retained_document_leaves_an_orphan_that_a_new_one_of_its_name_does_no
     assert made.kafka.truth.value(ALICE, RATE) == 4096.0
 
 
+def test_a_deleted_document_whose_broker_is_away_says_so():
+    made = world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
+    ran(made)
+    made.delete(DOCUMENT, finalizer=True)
+
+    def away(_):
+        raise ConnectError("b1:9092 refuses")
+
+    made.kafka.faults.before = away
+    ran(made)
+    ready = made.condition(DOCUMENT)
+    assert ready["reason"] == "Deleting"
+    assert ready["message"] == (
+        "it was deleted; its limits are being removed first, but no broker of its cluster answers"
+    )
+    assert made.key(DOCUMENT, RATE)["applied"] == 4096
+
+
+def test_somebody_who_fights_us_is_told_with_values_and_times():
+    made = world(driftDetection="Correct")
+    ran(made)
+    for value in (5001.0, 5002.0, 5003.0, 5004.0):
+        meddle(made, value)
+        ran(made)
+    message = made.condition(DOCUMENT)["message"]
+    assert made.reason(DOCUMENT) == "FoughtOver"
+    assert message.startswith("producer_byte_rate: 4096 was applied, 5004 is live; it was written back 3 times")  # fmt: skip
+    assert "2023-11-14T22:15:00Z over 5001" in message
+    assert made.condition(DOCUMENT, "Drifted")["status"] == "True"
+
+
 def test_rights_that_are_not_granted_are_told_of_a_document_that_is_in_order():
     tenants = [{"namespaces": ["team"], "entities": [{"user": {"exact": "alice"}}]}]
     made = world(
