@@ -9,6 +9,7 @@ from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import Where, format_option, where_options
 from reconciler.cli.orders import validate_option
+from reconciler.cli.overriding_kube import Kubernetes, kubernetes_options
 from reconciler.cli.values import Duration, EntityText, limit
 from reconciler.errors import UsageError
 from reconciler.quota.keys import FIELDS, Key
@@ -30,7 +31,13 @@ until when and why stand in the records instead.
 Example:
   kquota override user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234'
   kquota override list
-  kquota override remove user=alice producer_byte_rate"""
+  kquota override remove user=alice producer_byte_rate
+
+Where the Kubernetes operator acts, it has the records; then say --kubernetes and name the QuotaCluster:
+
+\b
+  kquota override user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234' \\
+    --kubernetes --cluster prod --operator-namespace kafka-quotas"""
 
 SET_HELP: Final = """Begin an override (the same as `kquota override ENTITY key=value ...`).
 
@@ -74,6 +81,7 @@ def override() -> None:
 @click.option("--reason", required=True, help="Why; shown in every plan meanwhile.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @where_options(many=False)
+@kubernetes_options
 @validate_option
 @format_option("text", "json")
 @click.pass_obj
@@ -86,6 +94,7 @@ def begin(
     reason: str,
     yes: bool,
     where: Where,
+    kube: Kubernetes,
     validate: str,
     output: str,
 ) -> Exit:
@@ -97,6 +106,20 @@ def begin(
 
     values = _values(entity, limits_given)
     _check_answer(console, yes=yes)
+    if kube.kubernetes:
+        from reconciler.cli import overriding_kube
+
+        return overriding_kube.begin(
+            console,
+            where,
+            kube,
+            entity=entity,
+            values=values,
+            seconds=seconds,
+            reason=reason,
+            yes=yes,
+            output=output,
+        )
     by = who()
 
     def orders(seen: "Observation") -> "tuple[OverrideOrder, ...]":
@@ -117,6 +140,7 @@ def begin(
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @where_options(many=False)
+@kubernetes_options
 @validate_option
 @format_option("text", "json")
 @click.pass_obj
@@ -127,6 +151,7 @@ def end(
     keys: Sequence[str],
     yes: bool,
     where: Where,
+    kube: Kubernetes,
     validate: str,
     output: str,
 ) -> Exit:
@@ -135,6 +160,13 @@ def end(
     from reconciler.cli.where import target
 
     _check_answer(console, yes=yes)
+    if kube.kubernetes:
+        from reconciler.cli import overriding_kube
+
+        named = [_key(name) for name in keys]
+        return overriding_kube.end(
+            console, where, kube, entity=entity, keys=named, yes=yes, output=output
+        )
     chosen = target(where)
     there = [pair for pair in _overrides(console, chosen)[1] if pair[0] == entity]
     pairs = frozenset((entity, _key(name)) for name in keys) or frozenset(there)
@@ -149,19 +181,27 @@ def end(
 
 @override.command("list", help=LIST_HELP)
 @where_options(many=False)
+@kubernetes_options
 @format_option("text", "json")
 @click.pass_obj
-def listed(console: Console, *, where: Where, output: str) -> Exit:
+def listed(console: Console, *, where: Where, kube: Kubernetes, output: str) -> Exit:
     """Read the records and print."""
     from reconciler.cli.where import target
     from reconciler.client.clock import SystemClock
 
-    cluster_id, found = _overrides(console, target(where))
+    if kube.kubernetes:
+        from reconciler.cli import overriding_kube
+        from reconciler.quota.entity import sort_key
+
+        cluster_id, there = overriding_kube.listed(where, kube)
+        found = dict(sorted(there.items(), key=lambda one: (sort_key(one[0][0]), one[0][1])))
+    else:
+        cluster_id, found = _overrides(console, target(where))
     now = SystemClock().now()
     if output == "json":
         from reconciler.render.documents import dump
 
-        rows: list[Json] = [_row(one, now) for one in found.values()]
+        rows: list[Json] = [row(one, now) for one in found.values()]
         console.fact(
             dump(
                 {
@@ -223,7 +263,8 @@ def _check_answer(console: Console, *, yes: bool) -> None:
         raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
 
 
-def _row(one: "Override", now: float) -> "Json":
+def row(one: "Override", now: float) -> "Json":
+    """An override as JSON."""
     from reconciler.render.documents import entity_json, value_json
     from reconciler.render.units import instant
 

@@ -44,6 +44,21 @@ def broken(folder):
         (["reconcile", "a", "--cluster", "--namespace", "n"], "QuotaCluster has none"),
         (["reconcile", "a", "--detailed-exitcode"], "needs --wait"),
         (["reconcile"], "Missing argument"),
+        (["override", "list", "--kubeconfig", "x"], "are about --kubernetes"),
+        (["override", "list", "--kubernetes", "--operator-namespace", "k"], "needs --cluster"),
+        (
+            [
+                "override",
+                "list",
+                "--kubernetes",
+                "--bootstrap-server",
+                "b:1",
+                "--operator-namespace",
+                "k",
+            ],
+            "asks the operator",
+        ),
+        (["override", "list", "--kubernetes", "--cluster", "c"], "--operator-namespace"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_before_anything_is_asked(

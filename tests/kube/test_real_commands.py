@@ -191,3 +191,34 @@ def test_reconcile_without_an_operator_says_so(kube: KubeCluster, kube_namespace
     assert "not found" in kquota("reconcile", "nobody", *where, code=1).stderr
     patch = json.dumps({"metadata": {"finalizers": None}})
     kube.kubectl("-n", kube_namespace, "patch", "ckq", "alice", "--type=merge", "-p", patch)
+
+
+@pytest.mark.usefixtures("clusters")
+def test_an_override_is_written_down_for_the_operator_and_listed_and_ended(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
+    cluster = f"{kube_namespace}-fine"
+    status = {"status": {"clusterId": f"id-{kube_namespace}"}}
+    patch = "application/merge-patch+json"
+    path = f"/apis/kafka-quotas.io/v1alpha1/quotaclusters/{cluster}/status"
+    kube.api.call("PATCH", path, status, kind=patch).need()
+    obj = quota("alice", cluster=cluster)
+    obj["metadata"] = {"name": "alice", "namespace": kube_namespace}
+    documents = QUOTAS.format(kube_namespace)
+    kube.api.call("POST", documents, obj).need()
+    key = {"key": "producer_byte_rate", "desired": 1048576, "live": 1048576}
+    kube.api.call(
+        "PATCH", f"{documents}/alice/status", {"status": {"keys": [key]}}, kind=patch
+    ).need()
+    where = (
+        "--kubernetes", "--cluster", cluster, "--operator-namespace", kube_namespace,
+        "--kubeconfig", str(kube.kubeconfig), "--timeout", "1s",
+    )  # fmt: skip
+    words = ("--for", "2h", "--reason", "INC-1", "--yes")
+    done = kquota("override", "user=alice", "producer_byte_rate=50Mi", *words, *where, code=1)
+    assert "is overridden" in done.stdout
+    assert "no pass was made within 1 s" in done.stderr
+    (row,) = json.loads(kquota("override", "list", *where, "--format", "json").stdout)["overrides"]
+    assert (row["value"], row["before"], row["declared"]) == (52428800, 1048576, 1048576)
+    done = kquota("override", "remove", "user=alice", "--yes", *where, "--format", "json", code=1)
+    assert json.loads(done.stdout)["overrides"][0]["expired"] is True

@@ -1,0 +1,207 @@
+"""`kquota override --kubernetes`: the night shift where an operator acts. It writes down, the operator carries out."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import FILE, Where, packed
+from reconciler.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PASS_SECONDS: Final = 120.0
+"""So long a pass of the operator is waited for; the override is written down either way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubernetes:
+    """Whether an operator acts, as it was typed.
+
+    Attributes:
+        kubernetes: Whether the overrides are the operator's.
+        operator_namespace: Its own namespace; ``None`` = the pod's.
+        kubeconfig: ``None`` = as kubectl looks for one.
+    """
+
+    kubernetes: bool
+    operator_namespace: str | None
+    kubeconfig: Path | None
+
+    def __post_init__(self) -> None:
+        if not self.kubernetes and (self.operator_namespace or self.kubeconfig):
+            raise UsageError("--operator-namespace and --kubeconfig are about --kubernetes")
+
+
+def kubernetes_options(function: F) -> F:
+    """The options of :class:`Kubernetes`, handed over as ``kube``."""
+    decorate: Callable[[F], F] = packed(
+        "kube", Kubernetes, ("kubernetes", "operator_namespace", "kubeconfig"), (
+            click.option("--kubernetes", is_flag=True,
+                         help="An operator acts: --cluster names a QuotaCluster, Kafka is not asked from here."),
+            click.option("--operator-namespace", metavar="NAMESPACE",
+                         help="The operator's own namespace  [default: the pod's]"),
+            click.option("--kubeconfig", type=FILE, metavar="FILE",
+                         help="How to reach the API server  [default: as kubectl]"),
+        ))  # fmt: skip
+    return decorate(function)
+
+
+def ledger_work(where: Where, kube: Kubernetes, work: "Callable[[Any], Awaitable[Any]]") -> Any:  # noqa: ANN401 - whatever the work gives
+    """Do something with the operator's ledger of the chosen cluster.
+
+    Raises:
+        UsageError: Nothing says which cluster, or options of the other way are given.
+    """
+    from reconciler.cli.extras import needs
+    from reconciler.cli.operator import operator_namespace
+    from reconciler.cli.running import run
+    from reconciler.client.clock import SystemClock
+
+    needs("operator", "--kubernetes")
+    if where.by_address or where.project is not None:
+        raise UsageError(
+            "--kubernetes asks the operator; brokers and project files have no part in it"
+        )
+    cluster = where.cluster
+    if cluster is None:
+        raise UsageError("--kubernetes needs --cluster, the name of a QuotaCluster")
+    namespace = operator_namespace(kube.operator_namespace)
+
+    from reconciler.kube import overrides
+    from reconciler.kube.api import Api
+
+    async def story() -> Any:  # noqa: ANN401 - whatever the work gives
+        async with await Api.connect(kube.kubeconfig, clock=SystemClock()) as api:
+            return await work(await overrides.ledger(api, namespace=namespace, cluster=cluster))
+
+    return run(story())
+
+
+def begin(
+    console: Console,
+    where: Where,
+    kube: Kubernetes,
+    *,
+    entity: Any,  # noqa: ANN401 - an Entity; its module is imported later
+    values: Mapping[Any, float | None],
+    seconds: float,
+    reason: str,
+    yes: bool,
+    output: str,
+) -> Exit:
+    """Write overrides down, and wait until the operator has made a pass."""
+    from reconciler.cli.records import who
+    from reconciler.client.clock import SystemClock
+    from reconciler.kube import overrides
+    from reconciler.render.names import entity_text
+
+    if not _agreed(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes):
+        raise UsageError("not written: the answer was no")
+    clock = SystemClock()
+    wanted = overrides.Wanted(
+        entity=entity, values=values, until=clock.now() + seconds, who=who(), reason=reason
+    )
+
+    async def work(ledger: overrides.Ledger) -> bool:
+        made = await overrides.begin(ledger, wanted)
+        _told(console, ledger.cluster_id, made, output, "is overridden")
+        return await _passed(console, ledger, where.timeout or PASS_SECONDS)
+
+    return Exit.DONE if ledger_work(where, kube, work) else Exit.ERROR
+
+
+def end(
+    console: Console,
+    where: Where,
+    kube: Kubernetes,
+    *,
+    entity: Any,  # noqa: ANN401 - an Entity; its module is imported later
+    keys: Sequence[Any],
+    yes: bool,
+    output: str,
+) -> Exit:
+    """End the overrides of an entity: the named keys, or all that it has."""
+    from reconciler.client.clock import SystemClock
+    from reconciler.kube import overrides
+    from reconciler.render.names import entity_text
+
+    text = entity_text(entity)
+    if not _agreed(console, f"End overrides of {text} on {where.cluster}?", yes=yes):
+        raise UsageError("not written: the answer was no")
+
+    async def work(ledger: overrides.Ledger) -> bool:
+        there = {pair for pair in await overrides.overrides(ledger) if pair[0] == entity}
+        pairs = frozenset((entity, key) for key in keys) or frozenset(there)
+        if not pairs:
+            raise UsageError(f"there is no override of {text}")
+        made = await overrides.end(ledger, pairs, now=SystemClock().now())
+        _told(console, ledger.cluster_id, made, output, "is no longer overridden")
+        return await _passed(console, ledger, where.timeout or PASS_SECONDS)
+
+    return Exit.DONE if ledger_work(where, kube, work) else Exit.ERROR
+
+
+def listed(where: Where, kube: Kubernetes) -> "tuple[str, Mapping[Any, Any]]":
+    """Cluster id and overrides, in the order in which they are stored."""
+    from reconciler.kube import overrides
+
+    async def work(ledger: overrides.Ledger) -> "tuple[str, Mapping[Any, Any]]":
+        return ledger.cluster_id, await overrides.overrides(ledger)
+
+    found: tuple[str, Mapping[Any, Any]] = ledger_work(where, kube, work)
+    return found
+
+
+async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noqa: ANN401 - an overrides.Ledger
+    """Whether the operator made a pass; a right that is missing only means that its next one is not hurried."""
+    from reconciler.client.clock import SystemClock
+    from reconciler.errors import Forbidden
+    from reconciler.kube import overrides
+
+    try:
+        made = await overrides.carried_out(ledger, seconds=seconds, clock=SystemClock())
+    except Forbidden as error:
+        console.warning(f"the operator was not asked for a pass: {error.message}")
+        console.note("it is carried out with the next pass")
+        return True
+    if not made:
+        console.error(f"it is written down, but no pass was made within {seconds:g} s")
+        console.hint("kquota operator check says what may be wrong")
+    return made
+
+
+def _told(
+    console: Console, cluster_id: str, made: Sequence[Any], output: str, becomes: str
+) -> None:
+    from reconciler.cli.override import row
+    from reconciler.client.clock import SystemClock
+    from reconciler.render.documents import dump
+    from reconciler.render.names import entity_text
+
+    if output == "json":
+        rows = [row(one, SystemClock().now()) for one in made]
+        console.fact(
+            dump(
+                {
+                    "kind": "kquota-overrides",
+                    "format": 1,
+                    "clusterId": cluster_id,
+                    "overrides": rows,
+                }
+            )
+        )
+        return
+    for one in made:
+        console.fact(f"{one.key} of {entity_text(one.entity)} {becomes}")
+
+
+def _agreed(console: Console, question: str, *, yes: bool) -> bool:
+    if yes:
+        return True
+    console.question(question)
+    return console.answer()
