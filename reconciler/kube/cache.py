@@ -15,6 +15,7 @@ from reconciler.kube.resources import (
     document_of,
     generation_of,
     has_finalizer,
+    labels_of,
     requested_at,
     uid_of,
 )
@@ -58,6 +59,7 @@ def _what_matters(obj: Obj) -> tuple[object, ...]:
         uid_of(obj),
         generation_of(obj),
         deletion_requested_at(obj),
+        labels_of(obj),
         requested_at(obj),
         has_finalizer(obj),
     )

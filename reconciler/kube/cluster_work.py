@@ -20,6 +20,7 @@ from reconciler.kube.resources import (
     generation_of,
     has_finalizer,
     is_terminating,
+    labels_of,
     requested_at,
     status_of,
     uid_of,
@@ -258,7 +259,10 @@ class ClusterWork:
         generation = self._generation
         known: dict[str, tuple[tuple[object, ...], Standing]] = {}
         for document, obj in self._around.cache.of(self._name).items():
-            token = (uid_of(obj), generation_of(obj), deletion_requested_at(obj), generation)
+            # Labels are no part of the generation, and guards may ask for some.
+            token = (
+                uid_of(obj), generation_of(obj), deletion_requested_at(obj), labels_of(obj), generation,
+            )  # fmt: skip
             earlier = self._known.get(document)
             if earlier is None or earlier[0] != token:
                 known[document] = token, stand(obj, {self._name: cluster})

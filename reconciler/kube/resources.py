@@ -95,10 +95,13 @@ def has_finalizer(obj: Obj) -> bool:
     return FINALIZER in (metadata_of(obj).get("finalizers") or ())
 
 
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+
 def labels_of(obj: Obj) -> Mapping[str, str]:
     """Its labels; guards may ask for some. A change of theirs is no new generation."""
     found = metadata_of(obj).get("labels")
-    return dict(found) if isinstance(found, Mapping) else {}
+    return found if isinstance(found, Mapping) else _NO_LABELS
 
 
 def requested_at(obj: Obj) -> str | None:

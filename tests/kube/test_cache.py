@@ -37,6 +37,13 @@ def test_a_change_of_the_status_alone_wakes_nobody_and_is_kept():
     assert cache.of("prod")["team/a"]["status"] == {"entity": "user=a"}
 
 
+def test_a_label_wakes_the_cluster_because_guards_may_ask_for_it():
+    cache = Cache()
+    _ = cache.seen(quota("a"))
+    assert cache.seen(quota("a", labels={"owner": "team-a"})) == {"prod"}
+    assert cache.seen(quota("a", labels={"owner": "team-a"})) == frozenset()
+
+
 def test_spec_deletion_request_and_finalizer_wake_the_cluster():
     cache = Cache()
     _ = cache.seen(quota("a"))
