@@ -14,6 +14,7 @@ from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
 from tests.forge.workbench import Workbench
 from tests.servers import raw_quotas
 from tests.servers.jars import NEWEST
+from tests.servers.properties import Listener
 
 pytestmark = pytest.mark.integration
 
@@ -194,6 +195,43 @@ def test_the_first_pull_request_has_no_base_and_is_applied_by_its_digest(tmp_pat
     assert looked.outputs["digest"] in looked.summary
     assert bench.dispatch("quotas-apply.yml", digest=looked.outputs["digest"]).ok
     assert broker.users() == {"a": 10485760.0}
+
+
+AUTHENTICATED = (
+    PROJECT
+    + """\
+  properties:
+    security.protocol: SASL_PLAINTEXT
+    sasl.mechanism: SCRAM-SHA-512
+    sasl.username: ${env:QUOTA_USER}
+    sasl.password: ${env:QUOTA_PASSWORD}
+"""
+)
+
+
+def test_the_documented_rights_are_enough_and_no_secret_shows(tmp_path, api, kafka):
+    cluster = kafka(NEWEST, listeners=(Listener.PLAINTEXT, Listener.SASL_PLAINTEXT), acls=True)
+    raw_quotas.clear(cluster.port())
+    bench = Workbench(tmp_path, api, cluster.bootstrap(Listener.SASL_PLAINTEXT))
+    bench.git("checkout", "-q", "-b", "main")
+    bench.write(kquota_yaml=AUTHENTICATED, quotas__a_yaml=quota("forge-a"))
+    bench.commit("begin")
+    looked = bench.dispatch("quotas-plan-main.yml")
+    assert "not by the broker" in seen(
+        looked.summary
+    )  # the planner may not alter, so it may not ask
+    assert bench.dispatch("quotas-apply.yml", digest=looked.outputs["digest"]).ok
+    proposed(bench, 7, "change", quotas__b_yaml=quota("forge-b"))
+    planned = bench.plan(7)
+    assert planned.ok, planned.log
+    applied = bench.push(bench.squash(7))
+    assert applied.ok, applied.log
+    assert set(Broker(f"127.0.0.1:{cluster.port()}").users()) == {"forge-a", "forge-b"}
+    drift = bench.dispatch("quotas-drift.yml")
+    assert drift.outputs["has-drift"] == "false"
+    everything = "".join(str(one) for one in (looked, planned, applied, drift, api.comments))
+    assert "planner-secret" not in everything
+    assert "applier-secret" not in everything
 
 
 # ---- hostile and broken ------------------------------------------------------------------------

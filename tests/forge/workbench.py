@@ -240,7 +240,8 @@ class Workbench:
             str(go_program("act")), event_name, "-C", str(self.repository), "-W", str(here / workflow),
             "-e", str(here / "event.json"), "-P", "ubuntu-24.04=-self-hosted", "--no-skip-checkout", "--no-cache-server",
             "--action-cache-path", str(here / "cache"), "-s", f"GITHUB_TOKEN={token}",
-            "-s", "QUOTA_PLANNER_PASSWORD=planners-word", "-s", "QUOTA_APPLIER_PASSWORD=appliers-word",
+            "-s", "QUOTA_PLANNER_PASSWORD=planner-secret", "-s", "QUOTA_APPLIER_PASSWORD=applier-secret",
+            "--var", "QUOTA_PLANNER=planner", "--var", "QUOTA_APPLIER=applier",
             "--var", f"QUOTA_BOOTSTRAP={self.bootstrap}",
             "--local-repository", f"{OURS}@{OUR_PIN}={self.product}",
         ]  # fmt: skip
