@@ -198,6 +198,8 @@ def listed(console: Console, *, where: Where, kube: Kubernetes, output: str) -> 
     else:
         cluster_id, found = _overrides(console, target(where))
     now = SystemClock().now()
+    from reconciler.cli.override_rows import row, table_of
+
     if output == "json":
         from reconciler.render.documents import dump
 
@@ -213,7 +215,7 @@ def listed(console: Console, *, where: Where, kube: Kubernetes, output: str) -> 
             )
         )
         return Exit.DONE
-    _table(console, list(found.values()), now)
+    table_of(console, list(found.values()), now)
     return Exit.DONE
 
 
@@ -261,46 +263,3 @@ def _key(name: str) -> Key:
 def _check_answer(console: Console, *, yes: bool) -> None:
     if not yes and not console.asks:
         raise UsageError("there is no terminal to ask on", hint="say --yes if you mean it")
-
-
-def row(one: "Override", now: float) -> "Json":
-    """An override as JSON."""
-    from reconciler.render.documents import entity_json, value_json
-    from reconciler.render.units import instant
-
-    return {
-        "entity": entity_json(one.entity),
-        "key": str(one.key),
-        "value": value_json(one.value),
-        "declared": value_json(one.declared),
-        "before": value_json(one.before),
-        "until": instant(one.until),
-        "expired": now >= one.until,
-        "endsWithDocument": one.ends_with_document,
-        "who": one.who,
-        "reason": one.reason,
-    }
-
-
-def _table(console: Console, found: "Sequence[Override]", now: float) -> None:
-    from reconciler.render import units
-    from reconciler.render.names import entity_text, escaped
-    from reconciler.render.table import Style, table
-
-    if not found:
-        console.fact("no overrides")
-        return
-    rows = [
-        [
-            entity_text(one.entity),
-            str(one.key),
-            units.limit(one.key, one.value) if one.value is not None else "unset",
-            units.limit(one.key, one.declared) if one.declared is not None else "not declared",
-            f"{units.age(one.until - now)} left" if now < one.until else "expired; the next apply replaces it",
-            escaped(one.who),
-            escaped(one.reason),
-        ]
-        for one in found
-    ]  # fmt: skip
-    heads = ("ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON")
-    console.fact("\n".join(table(rows, heads=heads, style=Style(colour=console.colour))))

@@ -178,7 +178,7 @@ async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noq
 def _told(
     console: Console, cluster_id: str, made: Sequence[Any], output: str, becomes: str
 ) -> None:
-    from reconciler.cli.override import row
+    from reconciler.cli.override_rows import row
     from reconciler.client.clock import SystemClock
     from reconciler.render.documents import dump
     from reconciler.render.names import entity_text
