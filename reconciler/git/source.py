@@ -45,12 +45,12 @@ class Source:
             raise GitError("that cannot be the address of a repository")
         if _URL.match(text):
             return cls._of_url(text)
-        if _SCP.match(text) and not (start / text).exists():
-            if "::" in text:
-                raise GitError("programs as transports (NAME::ADDRESS) are not run")
-            return cls(address=text)
         folder = (start / text).absolute()
         if not folder.is_dir():
+            if _SCP.match(text):
+                return cls(address=text)
+            if "::" in text:
+                raise GitError("programs as transports (NAME::ADDRESS) are not run")
             raise GitError(
                 f"there is no folder {folder}", hint="name a clone, a bare repository or a URL"
             )

@@ -86,7 +86,7 @@ class Passes:
             self.vigil = self.vigil.after(
                 made.preview.plan,
                 corrected=corrected(made.outcome),
-                now=at,
+                now=made.started_at,
                 first_seen=made.drift_since,
             )
         try:

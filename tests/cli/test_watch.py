@@ -1,0 +1,228 @@
+"""`kquota watch` as a process, against a sandbox: what it says, serves and keeps, and how it ends."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox import Fault
+from reconciler.sandbox.faults import Delay
+from tests.cli.projects import quota
+from tests.cli.watches import ENVIRONMENT, Watch, Watched, until
+
+RATE = "producer_byte_rate"
+MIB = 1024 * 1024.0
+OFTEN = "  interval: 1s\n"
+
+
+@pytest.fixture
+def watched(folder: Path, sandbox) -> Watched:
+    return Watched(folder, sandbox.bootstrap, OFTEN)
+
+
+def rate(sandbox, user: str) -> float | None:
+    return sandbox.values().get((("user", user),), {}).get(RATE)
+
+
+def test_a_commit_is_applied_measured_and_written_down(folder: Path, sandbox, watched: Watched):
+    first = watched.commit(quota("alice"))
+    with Watch(folder) as watch:
+        watch.says(f"{first[:12]} is in force: 1 documents for prod")
+        until(lambda: rate(sandbox, "alice") == 10 * MIB)
+        second = watched.commit(quota("alice"), quota("bob"))
+        until(lambda: rate(sandbox, "bob") == 10 * MIB)
+        watch.says(f"prod: 1 applied for {second[:12]}")
+        until(lambda: watch.get("/readyz") == (200, "ok\n"))
+        assert watch.get("/healthz") == (200, "ok\n")
+        assert watch.metric(f'kquota_revision_info{{cluster="prod",revision="{second}"}}') == 1
+        assert watch.metric('kquota_revision_refused{cluster="prod"}') == 0
+        assert watch.end() == 0
+        assert watch.log.rstrip().endswith("INFO stopped")
+    lines = (watch.state / ".kquota/audit.jsonl").read_text().splitlines()
+    assert [json.loads(line)["commit"] for line in lines] == [first, second]
+    assert json.loads((watch.state / "watch.json").read_text())["commit"] == second
+    for kept in ("watch.json", ".kquota/inventory.json", ".kquota/audit.jsonl"):
+        assert (watch.state / kept).stat().st_mode & 0o077 == 0
+
+
+def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
+    watched.commit(quota("alice"))
+    watch = Watch(folder)
+    with watch:
+        watch.says("prod: 1 applied")
+        watch.says("prod: in order again")
+        watch.end()
+    files = [watch.state / "watch.json", watch.state / ".kquota/inventory.json"]
+    before = [(one.read_bytes(), one.stat().st_mtime_ns) for one in files]
+    with watch:
+        watch.says("is in force, as before")
+        until(lambda: watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > 2)  # fmt: skip
+        assert watch.end() == 0
+    assert [(one.read_bytes(), one.stat().st_mtime_ns) for one in files] == before
+    assert "applied" not in watch.log
+
+
+def test_sigterm_in_the_middle_ends_after_the_request_under_way_and_the_next_run_goes_on(
+    folder: Path, sandbox, watched: Watched
+):
+    documents = [quota(f"u{number:04}") for number in range(2500)]
+    watched.commit(*documents)
+    sandbox.fail(
+        Fault(effect=Delay(seconds=1.5), api=49, skip=4)
+    )  # three chunks are validated first
+    watch = Watch(folder)
+    with watch:
+        until(lambda: 0 < len(sandbox.values()) < 2500, lambda: watch.log)
+        assert watch.end() == 0
+        watch.says("not sent")
+    done = len(sandbox.values())
+    assert 0 < done < 2500
+    records = json.loads((watch.state / ".kquota/inventory.json").read_text())
+    (kept,) = records["clusters"].values()
+    assert len(kept["records"]) == done
+    assert not kept["intents"]
+    with watch:
+        until(lambda: len(sandbox.values()) == 2500, lambda: watch.log)
+
+
+def test_ctrl_c_is_130_and_a_second_one_ends_at_once(folder: Path, sandbox, watched: Watched):
+    watched.commit(quota("alice"))
+    watch = Watch(folder)
+    with watch:
+        watch.says("prod: 1 applied")
+        assert watch.end(signal.SIGINT) == 130
+        assert "SIGINT: ending after the request under way" in watch.log
+    sandbox.fail(Fault(effect=Delay(seconds=30), api=48))
+    with watch:
+        watch.says("is in force, as before")
+        watch.send(signal.SIGTERM)
+        watch.says("SIGTERM: ending")
+        assert watch.end() == 130 or "Traceback" not in watch.log
+
+
+def test_sighup_looks_at_once(folder: Path, sandbox):
+    watched = Watched(folder, sandbox.bootstrap)
+    watched.commit(quota("alice"))
+    with Watch(folder, str(watched.top), "--interval", "1h") as watch:
+        watch.says("prod: 1 applied")
+        watched.commit(quota("alice"), quota("bob"))
+        watch.send(signal.SIGHUP)
+        until(lambda: rate(sandbox, "bob") == 10 * MIB, lambda: watch.log)
+
+
+def test_an_override_of_the_night_shift_holds_and_ends(folder: Path, sandbox, kquota):
+    """The records are free between two passes, so other commands may use them."""
+    watched = Watched(folder, sandbox.bootstrap, OFTEN)
+    records = folder / "state" / ".kquota" / "inventory.json"
+    watched.settings = watched.settings.replace(
+        "  manifests: [quotas]\n", f"  manifests: [quotas]\n  inventory: {{file: {records}}}\n"
+    )
+    watched.commit(quota("alice"))
+    with Watch(folder) as watch:
+        watch.says("prod: in order again")
+        words = ("override", "user=alice", "producerByteRate=20Mi", "--for", "1h", "--reason", "load", "--yes")  # fmt: skip
+        project = ("--project", str(watched.top / "kquota.yaml"))
+
+        def overridden() -> bool:
+            ran = kquota(*words, *project)
+            assert ran.code == 0 or "is locked by" in ran.err, ran.err
+            return ran.code == 0
+
+        until(overridden)
+        seen = watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
+        until(lambda: watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > seen + 1)  # fmt: skip
+        assert rate(sandbox, "alice") == 20 * MIB
+        until(lambda: kquota("override", "remove", "user=alice", RATE, "--yes", *project).code == 0)
+        until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
+
+
+def test_two_processes_do_not_share_a_folder(folder: Path, sandbox, watched: Watched):
+    watched.commit(quota("alice"))
+    with Watch(folder) as first:
+        first.says("is in force")
+        done = subprocess.run(
+            first.words, capture_output=True, text=True, check=False, env=ENVIRONMENT, cwd=folder
+        )
+    assert done.returncode == 1
+    assert "is locked by kquota watch, process" in done.stderr
+
+
+def test_the_password_of_a_url_and_of_the_project_are_never_said(folder: Path, sandbox):
+    watched = Watched(folder, sandbox.bootstrap, OFTEN + "  properties: {sasl.password: hunter2}\n")
+    watched.commit(quota("alice"))
+    url = "https://bot:hunter3@127.0.0.1:9/quotas.git"
+    with Watch(folder, url, "--interval", "1s", KQUOTA_DEBUG="1") as watch:
+        watch.says("cannot be fetched")
+        assert watch.get("/readyz") == (503, "no revision is in force\n")
+        watch.end()
+        told = watch.log
+    assert "https://127.0.0.1:9/quotas.git" in told
+    with Watch(folder) as watch:
+        watch.says("prod: 1 applied")
+        watch.end()
+        told += watch.log
+    assert "hunter" not in told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("origin",), "Missing option '--state-dir'"),
+        (("nowhere", "--state-dir", "s"), "there is no folder"),
+        (("ext::sh -c id", "--state-dir", "s"), "are not run"),
+        (("origin", "--branch", "-x", "--state-dir", "s"), "cannot be the name of a branch"),
+        (("origin", "--path", "../up", "--state-dir", "s"), "no path inside of the repository"),
+        (
+            ("origin", "--metrics-address", "nonsense", "--state-dir", "s"),
+            "is no address to listen on",
+        ),
+        (("origin", "--state-dir", "damaged"), "is damaged or not of this version"),
+    ],
+)
+def test_what_cannot_work_is_said_at_once(folder: Path, kquota, monkeypatch, words, said: str):
+    for name in ("STATE_DIRECTORY", "KQUOTA_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    (folder / "origin").mkdir()
+    (folder / "damaged").mkdir()
+    (folder / "damaged" / "watch.json").write_text("{")
+    ran = kquota("watch", *words)
+    assert ran.code == 1
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_without_the_extra_it_says_what_to_install(folder: Path):
+    program = (
+        "import sys, importlib.util as u; real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'prometheus_client' else real(name, *a)\n"
+        "from reconciler.cli.main import main\n"
+        "sys.exit(main(['watch', '.', '--state-dir', 's', '--metrics-address', ':0']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=ENVIRONMENT,
+        cwd=folder,
+    )
+    assert done.returncode == 1
+    assert "pip install 'kafka-quota-reconciler[watch]'" in done.stderr
+
+
+def test_without_metrics_nothing_beyond_the_base_install_is_loaded(folder: Path, sandbox, watched):
+    watched.commit(quota("alice"))
+    watch = Watch(folder)
+    at = watch.words.index("--metrics-address")
+    del watch.words[at : at + 2]
+    program = (
+        "import sys\nfor name in ('aiohttp', 'prometheus_client', 'kopf'): sys.modules[name] = None\n"
+        "from reconciler.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    watch.words[1:3] = ["-c", program]
+    with watch:
+        watch.says("prod: 1 applied")
+        assert watch.end() == 0

@@ -1,0 +1,116 @@
+"""`kquota watch` as its own process, over a repository that the test commits to."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from tests.cli.projects import CLUSTER, PROJECT
+from tests.git.commits import commit, repository
+
+PATIENCE_SECONDS = 60.0
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
+    "PYTHONPATH": str(Path(__file__).parents[2])
+}
+SERVED = "metrics and probes on 127.0.0.1:"
+
+
+def until(claim: Callable[[], object], what: Callable[[], str] = str) -> None:
+    """Poll, with a deadline; `what` is shown where it passes."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not claim():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.02)  # another process gives no event to wait for
+
+
+class Watched:
+    """A repository with a project of one cluster."""
+
+    def __init__(self, folder: Path, bootstrap: str, more: str = "") -> None:
+        self.top = repository(folder / "origin")
+        self.settings = PROJECT + "---\n" + CLUSTER.format(name="prod", bootstrap=bootstrap) + more
+
+    def commit(self, *documents: str) -> str:
+        return commit(
+            self.top, {"kquota.yaml": self.settings, "quotas/all.yaml": "".join(documents)}
+        )
+
+
+class Watch:
+    """The process; `with` ends it."""
+
+    def __init__(self, folder: Path, *words: str, **environment: str) -> None:
+        self.folder, self.environment = folder, ENVIRONMENT | environment
+        self.state = folder / "state"
+        self.words = [
+            *(sys.executable, "-m", "reconciler", "watch"),
+            *(words or (str(folder / "origin"), "--interval", "1s")),
+            *("--state-dir", str(self.state), "--metrics-address", "127.0.0.1:0"),
+        ]
+        self.runs = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.runs += 1
+        with self._file().open("wb") as err:
+            self.process = subprocess.Popen(
+                self.words, cwd=self.folder, env=self.environment, stdout=err, stderr=err
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(PATIENCE_SECONDS)
+
+    def _file(self) -> Path:
+        return self.folder / f"watch-{self.runs}.log"
+
+    @property
+    def log(self) -> str:
+        """What this run of the process has said."""
+        return self._file().read_text(errors="replace")
+
+    def says(self, words: str, times: int = 1) -> None:
+        """Wait until the log has these words."""
+        until(lambda: self.log.count(words) >= times or self.ended, lambda: self.log)
+        assert self.log.count(words) >= times, self.log
+
+    @property
+    def ended(self) -> bool:
+        assert self.process is not None
+        return self.process.poll() is not None
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal; the exit code."""
+        self.send(number)
+        assert self.process is not None
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of `/metrics`, `/readyz` or `/healthz`."""
+        self.says(SERVED)
+        port = self.log.split(SERVED)[1].split()[0]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def metric(self, line: str) -> float:
+        """The value of a series, by its text up to the space; NaN if there is none."""
+        for found in self.get("/metrics")[1].splitlines():
+            if found.startswith(line + " "):
+                return float(found.rpartition(" ")[2])
+        return float("nan")

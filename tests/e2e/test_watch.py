@@ -1,0 +1,200 @@
+"""`kquota watch` over a real broker: commits, a broken commit, drift behind our back, kill -9, removals, a broker that goes."""
+
+import json
+import math
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.projects import quota
+from tests.cli.watches import Watch, Watched, until
+from tests.git.commits import git
+from tests.servers import raw_quotas, tools
+from tests.servers.kafka import KafkaCluster
+
+pytestmark = pytest.mark.integration
+
+VERSION = "4.3.1"
+RATE = "producer_byte_rate"
+MIB = 1024 * 1024.0
+OPEN = "  interval: 1s\n  guards: {maxChangeFactor: 1000000}\n"
+IN_ORDER = 'kquota_passes_total{cluster="prod",reason="",result="in_order"}'
+
+
+def rate(broker: KafkaCluster, user: str) -> float | None:
+    found = raw_quotas.describe(broker.port())
+    return found.get(raw_quotas.entity(user=user), {}).get(RATE)
+
+
+def set_by_kafka(broker: KafkaCluster, user: str, value: int) -> None:
+    """Somebody uses Kafka's own tool behind our back."""
+    done = tools.kafka_configs(
+        VERSION, "--bootstrap-server", broker.bootstrap(), "--alter", "--entity-type", "users",
+        "--entity-name", user, "--add-config", f"{RATE}={value}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def broker(empty_kafka) -> KafkaCluster:
+    return empty_kafka(VERSION)
+
+
+def test_a_commit_is_applied_a_broken_one_is_refused_and_the_last_good_one_is_kept_in_force(
+    broker: KafkaCluster, tmp_path: Path
+) -> None:
+    watched = Watched(tmp_path, broker.bootstrap(), OPEN + "  driftDetection: Correct\n")
+    good = watched.commit(quota("alice"))
+    with Watch(tmp_path) as watch:
+        until(lambda: rate(broker, "alice") == 10 * MIB, lambda: watch.log)
+        bad = watched.commit(
+            quota("alice", "{producerByteRate: 20Mi}"), quota("bob"), "nonsense: {\n"
+        )
+        watch.says(f"{bad[:12]} is refused; {good[:12]} stays in force")
+        until(lambda: watch.metric('kquota_revision_refused{cluster="prod"}') == 1)
+        assert watch.metric(f'kquota_revision_info{{cluster="prod",revision="{good}"}}') == 1
+        # The last good one is not only remembered, it is kept: drift from it is seen and corrected.
+        set_by_kafka(broker, "alice", 7000)
+        watch.says("drift corrected: user=alice producer_byte_rate was 7 kB/s instead of 10 MiB/s")
+        until(lambda: rate(broker, "alice") == 10 * MIB)
+        assert rate(broker, "bob") is None
+        assert watch.metric('kquota_corrections_total{cluster="prod"}') == 1
+        better = watched.commit(quota("alice", "{producerByteRate: 20Mi}"), quota("bob"))
+        until(lambda: rate(broker, "bob") == 10 * MIB, lambda: watch.log)
+        assert rate(broker, "alice") == 20 * MIB
+        watch.says(f"{better[:12]} is in force")
+        until(lambda: watch.metric('kquota_revision_refused{cluster="prod"}') == 0)
+        assert watch.end() == 0
+    entries = [
+        json.loads(one) for one in (watch.state / ".kquota/audit.jsonl").read_text().splitlines()
+    ]
+    assert [one["cause"] for one in entries] == ["Create", "Drift", "Spec", "Create"]
+    assert [one["commit"] for one in entries] == [good, good, better, better]
+
+
+def test_drift_is_only_reported_where_nothing_else_was_asked_for(
+    broker: KafkaCluster, tmp_path: Path
+) -> None:
+    watched = Watched(tmp_path, broker.bootstrap(), OPEN)
+    watched.commit(quota("alice"))
+    with Watch(tmp_path) as watch:
+        until(lambda: rate(broker, "alice") == 10 * MIB, lambda: watch.log)
+        set_by_kafka(broker, "alice", 7000)
+        watch.says("drift: user=alice producer_byte_rate is 7 kB/s instead of 10 MiB/s")
+        assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 1
+        assert rate(broker, "alice") == 7000
+        set_by_kafka(broker, "alice", 10485760)
+        until(lambda: watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0)
+        watch.says("prod: in order again", times=2)
+        assert watch.end() == 0
+
+
+def test_after_kill_9_nothing_is_written_again_and_everything_goes_on(
+    broker: KafkaCluster, tmp_path: Path
+) -> None:
+    watched = Watched(tmp_path, broker.bootstrap(), OPEN)
+    good = watched.commit(*(quota(f"u{number}") for number in range(50)))
+    watch = Watch(tmp_path)
+    with watch:
+        watch.says("prod: 50 applied")
+        watch.says("prod: in order again")
+        assert watch.end(signal.SIGKILL) == -signal.SIGKILL
+    watched.commit("nonsense: {\n")
+    kept = [watch.state / ".kquota/inventory.json", watch.state / ".kquota/audit.jsonl"]
+    before = [one.read_bytes() for one in kept]
+    quotas = raw_quotas.describe(broker.port())
+    with watch:
+        watch.says(f"{good[:12]} is in force, as before")
+        watch.says(f"is refused; {good[:12]} stays in force")
+        until(lambda: watch.metric(IN_ORDER) >= 2, lambda: watch.log)
+        assert [one.read_bytes() for one in kept] == before
+        assert raw_quotas.describe(broker.port()) == quotas
+        assert "applied" not in watch.log
+        watched.commit(
+            quota("u0", "{producerByteRate: 20Mi}"), *(quota(f"u{n}") for n in range(1, 50))
+        )
+        until(lambda: rate(broker, "u0") == 20 * MIB, lambda: watch.log)
+        assert watch.end() == 0
+
+
+def test_removals_of_an_hour_count_together_across_a_restart(
+    broker: KafkaCluster, tmp_path: Path
+) -> None:
+    confirmed = f"  expectedClusterId: {broker.cluster_id}\n  confirmSync: {broker.cluster_id}\n"
+    watched = Watched(
+        tmp_path,
+        broker.bootstrap(),
+        confirmed + "  interval: 1s\n  policy: Sync\n  guards: {maxRemovals: 2}\n",
+    )
+    users = [f"u{number}" for number in range(6)]
+    watched.commit(*map(quota, users))
+    watch = Watch(tmp_path)
+    with watch:
+        watch.says("prod: 6 applied")
+        watched.commit(*map(quota, users[2:]))
+        until(lambda: rate(broker, "u1") is None and rate(broker, "u0") is None, lambda: watch.log)
+        watch.says("prod: 2 applied")
+        assert watch.end(signal.SIGKILL) == -signal.SIGKILL
+    watched.commit(*map(quota, users[3:]), quota("new"))
+    with watch:
+        watch.says("withheld: user=u2 producer_byte_rate: 3 removals are more than the 2")
+        until(lambda: rate(broker, "new") == 10 * MIB, lambda: watch.log)
+        assert rate(broker, "u2") == 10 * MIB
+        assert watch.metric('kquota_withheld_operations{cluster="prod",guard="maxRemovals"}') == 1
+        # The guard is loosened where it is reviewed, and the removal is made.
+        watched.settings = watched.settings.replace("maxRemovals: 2", "maxRemovals: 5")
+        watched.commit(*map(quota, users[3:]), quota("new"))
+        until(lambda: rate(broker, "u2") is None, lambda: watch.log)
+        assert watch.end() == 0
+
+
+def test_a_rewritten_branch_is_followed_with_a_warning(
+    broker: KafkaCluster, tmp_path: Path
+) -> None:
+    watched = Watched(tmp_path, broker.bootstrap(), OPEN)
+    watched.commit(quota("alice"))
+    old = watched.commit(quota("alice"), quota("bob"))
+    with Watch(tmp_path) as watch:
+        until(lambda: rate(broker, "bob") == 10 * MIB, lambda: watch.log)
+        git(watched.top, "reset", "--quiet", "--hard", "HEAD~1")
+        new = watched.commit(quota("alice"), quota("carol"))
+        watch.says(
+            f"the history of the branch was rewritten: {old[:12]} is no part of it any more; {new[:12]} replaces it"
+        )
+        until(lambda: rate(broker, "carol") == 10 * MIB, lambda: watch.log)
+        # Upsert keeps what a document left behind that is gone.
+        assert rate(broker, "bob") == 10 * MIB
+        assert watch.end() == 0
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[KafkaCluster]:
+    """A broker that nobody else uses, because it is stopped."""
+    with KafkaCluster(VERSION) as cluster:
+        yield cluster
+
+
+def test_a_broker_that_goes_and_comes_back_finds_everything_as_declared(
+    own_broker: KafkaCluster, tmp_path: Path
+) -> None:
+    quick = "  properties: {default.api.timeout.ms: 2000, request.timeout.ms: 2000}\n"
+    watched = Watched(tmp_path, own_broker.bootstrap(), OPEN + quick)
+    watched.commit(quota("alice"))
+    with Watch(tmp_path) as watch:
+        until(lambda: rate(own_broker, "alice") == 10 * MIB, lambda: watch.log)
+        own_broker.kill(1)
+        watch.says("next try in")
+        new = watched.commit(quota("alice"), quota("bob"))
+        watch.says(f"{new[:12]} is in force")
+        assert watch.get("/healthz")[0] == 200
+        began = time.monotonic()
+        own_broker.start(1)
+        until(lambda: rate(own_broker, "bob") == 10 * MIB, lambda: watch.log)
+        assert math.isfinite(time.monotonic() - began)
+        until(lambda: watch.metric(IN_ORDER) >= 2)
+        assert rate(own_broker, "alice") == 10 * MIB
+        assert watch.end() == 0
+    assert "Traceback" not in watch.log
