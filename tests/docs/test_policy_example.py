@@ -1,0 +1,128 @@
+"""The Rego example judges real plans of ours as the document says."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.quota.basis import basis_of
+from reconciler.quota.change import Change
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.guards import Guards, LabelRule, check
+from reconciler.quota.impact import assess
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owned, Owner, Recorded
+from reconciler.quota.patterns import EVERYTHING
+from reconciler.quota.policy import Cause
+from reconciler.quota.report import Preview, Verdict
+from reconciler.quota.state import State, limits_of
+from reconciler.render.documents import dump
+from reconciler.render.json_plan import plan_document
+from tests.render.pages import looked
+from tests.servers import rego
+
+pytestmark = pytest.mark.integration
+
+POLICY = Path(__file__).parents[2] / "examples" / "policy"
+RATE, MIB = Key.PRODUCER_BYTE_RATE, 1048576.0
+
+
+def declared(subject: Entity, value: float, line: int = 10) -> Declaration:
+    return Declaration(
+        document="team/one", entity=subject, limits=limits_of({RATE: value}), path="quotas/one.yaml", line=line
+    )  # fmt: skip
+
+
+def plan(
+    *declarations: Declaration, live: State | None = None, owned: Owned | None = None
+) -> Preview:
+    look = looked(merge(declarations), owned or Owned(cluster_id="c"), live or State())
+    return look.preview
+
+
+def judged(preview: Preview) -> dict[str, list[str]]:
+    return rego.verdicts(POLICY, dump(plan_document(preview)))
+
+
+def test_a_plan_like_any_other_passes():
+    assert judged(plan(declared(entity(user="alice"), 10 * MIB))) == {
+        "failures": [],
+        "warnings": [],
+    }
+
+
+def test_batch_users_have_a_bound_of_their_own():
+    found = judged(
+        plan(declared(entity(user="batch-a"), 300 * MIB), declared(entity(user="b"), 300 * MIB, 20))
+    )
+    assert found["failures"] == [
+        "quotas/one.yaml:10: user=batch-a producer_byte_rate is more than 200 MiB/s, which batch jobs may have"
+    ]
+
+
+def test_what_a_guard_refuses_is_refused_with_its_place():
+    made = plan(declared(entity(user="alice"), MIB))
+    rule = LabelRule(entities=EVERYTHING, labels=("owner",))
+    refused = replace(made, violations=check(made.plan, Guards(required_labels=(rule,)), State()))
+    assert judged(refused)["failures"] == [
+        "quotas/one.yaml:10: its document team/one lacks the label owner"
+    ]
+
+
+@pytest.mark.parametrize(("document", "allowed"), [("team/one", False), ("platform/one", True)])
+def test_the_last_limit_goes_only_by_the_platform_team(document, allowed):
+    alice = entity(user="alice")
+    owned = Owned(cluster_id="c").with_changes(
+        [Recorded(entity=alice, key=RATE, value=MIB, owner=Owner(document=document))]
+    )
+    live = State(limits={alice: limits_of({RATE: MIB})})
+    removed = Change(
+        entity=alice,
+        key=RATE,
+        before=MIB,
+        after=None,
+        cause=Cause.PRUNE,
+        owner=Owner(document=document),
+    )
+    found = judged(_with(removed, live, owned))
+    assert found["failures"] == (
+        []
+        if allowed
+        else [
+            "declared nowhere: user=alice producer_byte_rate leaves its clients without any limit"
+        ]
+    )
+
+
+def _with(change: Change, live: State, owned: Owned) -> Preview:
+    made = plan(live=live, owned=owned)
+    whole = replace(made.plan, changes=(change,), findings=())
+    return replace(
+        made, plan=whole, basis=basis_of((change,), owned=owned, live=live), impact=assess(whole, live), violations=()
+    )  # fmt: skip
+
+
+def test_nobody_judged_and_not_everything_read_are_two_reasons():
+    made = plan(declared(entity(user="alice"), MIB))
+    blind = replace(made, verdict=Verdict(source="none"), plan=replace(made.plan, complete=False))
+    assert judged(blind)["failures"] == [
+        "nobody validated this plan: run it with --validate auto, broker or sandbox",
+        "not every document was read",
+    ]
+
+
+def test_takeovers_and_rules_that_never_apply_are_warned_of():
+    live = State(
+        limits={
+            entity(client_id="app"): limits_of({RATE: MIB}),
+            entity(user="alice"): limits_of({RATE: MIB}),
+        }
+    )
+    made = plan(
+        declared(entity(user=DEFAULT), MIB), declared(entity(user="alice"), 2 * MIB, 20), live=live
+    )
+    assert judged(replace(made, violations=()))["warnings"] == [
+        "client-id=app producer_byte_rate can never apply after this plan",
+        "quotas/one.yaml:20: user=alice producer_byte_rate takes a value over that somebody else had set",
+    ]

@@ -1,0 +1,40 @@
+"""conftest, which judges JSON by Rego: built once from a pinned Go module."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.servers.kube import programs
+
+SECONDS = 60
+CONFTEST = programs.GoModule(
+    name="conftest",
+    folder=Path(__file__).parent,
+    packages=("github.com/open-policy-agent/conftest",),
+)
+
+
+def verdicts(policy: Path, document: str) -> dict[str, list[str]]:
+    """What the rules of a folder say of a JSON document: ``failures`` and ``warnings``, sorted.
+
+    Raises:
+        ServersUnavailable: conftest cannot be built here.
+    """
+    program = programs.go_programs(CONFTEST) / "conftest"
+    words = [str(program), "test", "--policy", str(policy), "--parser", "json", "--output", "json", "--no-color", "-"]  # fmt: skip
+    answer = subprocess.run(
+        words, input=document, capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    assert answer.returncode in {0, 1}, answer.stderr
+    (found,) = _json(answer)
+    return {
+        kind: sorted(one["msg"] for one in found.get(kind, ())) for kind in ("failures", "warnings")
+    }
+
+
+def _json(answer: "subprocess.CompletedProcess[str]") -> Any:
+    try:
+        return json.loads(answer.stdout)
+    except ValueError as error:
+        raise AssertionError(f"conftest said {answer.stdout!r} {answer.stderr!r}") from error
