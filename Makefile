@@ -45,6 +45,7 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python -m reconciler.manifest.schema --check
 	$(BIN)/python -m reconciler.cli.command_docs --check
+	$(BIN)/python -m reconciler.kube.reason_docs --check
 	$(BIN)/python -m tests.file_map
 
 fmt: env  ## write what the formatter and the safe fixes would
@@ -54,6 +55,7 @@ fmt: env  ## write what the formatter and the safe fixes would
 generate: env  ## file schemas, manifest reference, command reference, file map
 	$(BIN)/python -m reconciler.manifest.schema --write
 	$(BIN)/python -m reconciler.cli.command_docs --write
+	$(BIN)/python -m reconciler.kube.reason_docs --write
 	$(BIN)/python -m tests.file_map --write
 
 coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
