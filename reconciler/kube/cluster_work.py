@@ -5,6 +5,7 @@ listed and written again.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar
@@ -107,8 +108,9 @@ class ClusterWork:
         self._name, self._around = name, around
         self._inventory, self._passes = inventory, passes
         self._known: dict[str, tuple[tuple[object, ...], Standing]] = {}
-        # Of the pass under way: the QuotaCluster's generation, and whether the records were read.
-        self._generation, self._records_read = 0, False
+        # Of the pass under way: the QuotaCluster's generation, and whether the records could be read; None = not tried.
+        self._generation = 0
+        self._records_known: bool | None = None
         self._telling = Telling(
             name,
             writes=around.writes,
@@ -143,7 +145,7 @@ class ClusterWork:
         behaves_as = ""
         taken: Mapping[str, Standing] | None = None
         unheld: frozenset[str] = frozenset()
-        self._generation, self._records_read = generation_of(obj), False
+        self._generation, self._records_known = generation_of(obj), None
         try:
             cluster = self._configured(obj)
             store = await self._patiently(cluster, self._around.sessions.for_(cluster))
@@ -174,8 +176,7 @@ class ClusterWork:
         except KquotaError as error:
             ended = self._around.clock.now()
             report = Pass(cluster=self._name, error=error, started_at=started, ended_at=ended)
-            if not self._records_read:
-                await self._read_records(_known_id(obj, cluster))
+            await self._read_records_anyway(_known_id(obj, cluster))
         if taken is not None:
             standings = self._as_compared(taken)
         else:
@@ -188,6 +189,7 @@ class ClusterWork:
             settled=gather(standings.values(), self._inventory.owned, waiting=unheld),
             standings=standings,
             unheld=unheld,
+            records_known=self._records_known is not False,
             documents=self._around.cache.of(self._name),
             behaves_as=behaves_as,
             secret=self._around.secret_of(self._name),
@@ -195,16 +197,20 @@ class ClusterWork:
 
     # ---- the words of it ---------------------------------------------------------------------
 
-    async def _read_records(self, cluster_id: str | None) -> Owned:
-        """The records of a cluster id, also where Kafka does not answer: without them nobody may be let go.
+    async def _read_records(self, cluster_id: str) -> Owned:
+        self._records_known = False
+        owned = await self._inventory.refresh(cluster_id)
+        self._records_known = True
+        return owned
 
-        Raises:
-            KquotaError: They cannot be read; nothing is told then, and nobody released.
-        """
-        self._records_read = True
-        if cluster_id is None:
-            return self._inventory.owned  # No cluster ever answered: there cannot be any.
-        return await self._inventory.refresh(cluster_id)
+    async def _read_records_anyway(self, cluster_id: str | None) -> None:
+        """The records, where Kafka does not answer: without them nobody may be let go."""
+        if self._records_known is not None:
+            return
+        self._records_known = True
+        if cluster_id is not None:  # Else no cluster ever answered, and nothing was applied.
+            with contextlib.suppress(KquotaError):  # Why the pass ended is more telling.
+                _ = await self._read_records(cluster_id)
 
     def _as_compared(self, taken: Mapping[str, Standing]) -> Mapping[str, Standing]:
         """The documents as the pass knew them, with the statuses that they have by now; those that are gone left out.

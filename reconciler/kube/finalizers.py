@@ -4,10 +4,11 @@ It stands only where deletion has an effect, and it never outlives ``deletionTim
 namespace that cannot go because a broker is down.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from reconciler.kube.resources import FINALIZER, Obj, resource_version_of
+from reconciler.kube.records import owned_from
+from reconciler.kube.resources import FINALIZER, Obj, resource_version_of, status_of
 from reconciler.quota.owned import Orphaned, Owned, Pair
 from reconciler.quota.policy import DeletionPolicy, Policy
 from reconciler.quota.report import Pass
@@ -75,6 +76,34 @@ def holds_back(documents: Iterable[str], owned: Owned, report: Pass) -> Mapping[
             if planned is None or pair in planned:
                 found.setdefault(owner.document, set()).add(pair)
     return found
+
+
+def applied_elsewhere(
+    documents: Mapping[str, Obj], cluster_id: str
+) -> Mapping[str, Mapping[str, set[Pair]]]:
+    """What documents applied to other clusters than this one: by the other cluster's id, then by document."""
+    found: dict[str, dict[str, set[Pair]]] = {}
+    for document, obj in documents.items():
+        theirs = status_of(obj).get("clusterId")
+        if not isinstance(theirs, str) or theirs == cluster_id:
+            continue
+        owned = owned_from(theirs, [obj], Owned(cluster_id=theirs, known=False))
+        pairs = {
+            (subject, key) for subject, record in owned.records.items() for key, _ in record.pairs()
+        }
+        if pairs:
+            found.setdefault(theirs, {})[document] = pairs
+    return found
+
+
+def orphaned(documents: Collection[str], owned: Owned) -> tuple[Orphaned, ...]:
+    """What the records are told when these documents go and nothing of theirs is removed."""
+    return tuple(
+        Orphaned(entity=subject, key=key)
+        for subject, record in owned.records.items()
+        for key, owner in record.pairs()
+        if owner.document in documents
+    )
 
 
 def given_up(pairs: Iterable[Pair]) -> tuple[Orphaned, ...]:

@@ -13,8 +13,9 @@ from reconciler.errors import Conflict, InventoryError
 from reconciler.kube import shards
 from reconciler.kube.api import Api
 from reconciler.kube.cache import Cache
+from reconciler.kube.finalizers import orphaned
 from reconciler.kube.records import live_documents, owned_from, release, rest_of
-from reconciler.kube.resources import Obj, name_of
+from reconciler.kube.resources import Obj, document_of, name_of
 from reconciler.kube.served import CONFIG_MAPS
 from reconciler.quota.entity import Entity
 from reconciler.quota.owned import (
@@ -121,6 +122,24 @@ class KubeInventory:
         }
         await self._save(holding, kept)
         self._departed.clear()
+
+    async def leave_behind(self, cluster_id: str, objects: Collection[Obj]) -> None:
+        """Keep, as orphaned, what documents that go applied to another cluster than that of this pass.
+
+        Raises:
+            InventoryError: A status or a ConfigMap of that cluster cannot be read.
+            KubernetesError: The records could not be read or written.
+        """
+        if not objects:
+            return
+        other = KubeInventory(self._api, Cache(), name=self._name, namespace=self._namespace)
+        for obj in objects:
+            _ = other._cache.seen(obj)
+            _ = other._cache.gone(obj)
+        owned = await other.refresh(cluster_id)
+        names = {document_of(obj) for obj in objects}
+        await other.write(cluster_id, orphaned(names, owned))
+        await other.flush(live=(), unsaved=())
 
     # ---- removals of the window (loop.RemovalStore) ------------------------------------------
 

@@ -17,7 +17,6 @@ from reconciler.kube.status import document_status
 from reconciler.kube.writes import Writes
 from reconciler.loop import Turn, Wake
 from reconciler.ports import Clock
-from reconciler.quota.owned import Orphaned, Owned
 
 
 class LostWork:
@@ -80,7 +79,7 @@ class LostWork:
             return set()
         if cluster_id:
             owned = await inventory.refresh(cluster_id)
-            await inventory.write(cluster_id, _orphaned(owned, leaving))
+            await inventory.write(cluster_id, finalizers.orphaned(leaving, owned))
             await inventory.flush(live=[one for one in documents if one not in leaving], unsaved=())
         return await self._writes.patches(
             (obj, finalizers.removing(obj)) for obj in leaving.values()
@@ -95,12 +94,3 @@ def _by_cluster_id(documents: Mapping[str, Obj]) -> dict[str, dict[str, Obj]]:
         name = cluster_id if isinstance(cluster_id, str) else ""
         made.setdefault(name, {})[document] = obj
     return made
-
-
-def _orphaned(owned: Owned, leaving: Mapping[str, Obj]) -> list[Orphaned]:
-    return [
-        Orphaned(entity=subject, key=key)
-        for subject, record in owned.records.items()
-        for key, owner in record.pairs()
-        if owner.document in leaving
-    ]

@@ -55,6 +55,7 @@ class Found:
         standings: What each document may ask for.
         documents: The documents as objects, as they are by now.
         unheld: Documents that could not be held, so that nothing was written for them.
+        records_known: Whether the records could be read; without them nobody is released.
         behaves_as: Line of Kafka versions, "" where the cluster was not asked.
         secret: The credentials in use; ``None`` where there are none.
     """
@@ -67,6 +68,7 @@ class Found:
     standings: Mapping[str, Standing]
     documents: Mapping[str, Obj]
     unheld: frozenset[str] = frozenset()
+    records_known: bool = True
     behaves_as: str = ""
     secret: SecretUse | None = None
 
@@ -151,19 +153,31 @@ class Telling:
         self, leaving: Mapping[str, Obj], found: Found
     ) -> tuple[frozenset[str], Mapping[str, int]]:
         """Documents that have to wait for a removal; and those that waited too long, whose quotas stay."""
-        now = self._clock.now()
-        held = finalizers.holds_back(leaving, self._inventory.owned, found.report)
-        late = [
+        if not found.records_known:
+            return frozenset(leaving), {}
+        now, owned = self._clock.now(), self._inventory.owned
+        held = dict(finalizers.holds_back(leaving, owned, found.report))
+        # Another cluster answers, or is meant, than the one that they were applied to.
+        strange = finalizers.applied_elsewhere(leaving, owned.cluster_id)
+        if found.report.error is not None:
+            held |= {
+                document: pairs for _, some in strange.items() for document, pairs in some.items()
+            }
+        late = {
             document
             for document in held
             if now - (deletion_requested_at(leaving[document]) or now) >= self._deletion_timeout
-        ]
-        if late:
-            await self._inventory.write(
-                self._inventory.owned.cluster_id,
-                [one for document in late for one in finalizers.given_up(held[document])],
+        }
+        waiting = frozenset(held).difference(late)
+        for cluster_id, some in strange.items():
+            await self._inventory.leave_behind(
+                cluster_id, [leaving[one] for one in some if one not in waiting]
             )
-        return frozenset(held).difference(late), {one: len(held[one]) for one in sorted(late)}
+        ours = late.difference(*strange.values())
+        if ours:
+            given_up = [one for document in ours for one in finalizers.given_up(held[document])]
+            await self._inventory.write(owned.cluster_id, given_up)
+        return waiting, {one: len(held[one]) for one in sorted(late)}
 
     async def _statuses(
         self,

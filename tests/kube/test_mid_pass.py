@@ -170,3 +170,46 @@ def test_a_process_that_begins_while_kafka_is_away_releases_nobody():
     world.turn()
     assert not world.exists("alice")
     assert world.live() == {}
+
+
+def test_what_was_applied_to_another_cluster_is_left_behind_as_its_orphan():
+    world = World(patience=100)
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"]["expectedClusterId"] = "another"
+    world.api.find(QUOTA_CLUSTERS, None, "prod")["metadata"]["generation"] += 1
+    world.delete("alice")
+    world.turn()
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+    world.kafka.clock.advance(101)
+    world.turn()
+    assert not world.exists("alice")
+    assert set(world.live()) == {ALICE}
+    del world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"]["expectedClusterId"]
+    world.api.find(QUOTA_CLUSTERS, None, "prod")["metadata"]["generation"] += 1
+    world.turn()
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
+
+
+def test_nobody_is_released_while_the_records_cannot_be_read():
+    world = World(patience=100)
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.begin()
+    world.sessions.error = ConnectError("nobody answers")
+    world.delete("alice")
+
+    def refuse(verb: str, plural: str, namespace: str, name: str) -> None:
+        del namespace, name
+        if (verb, plural) == ("list", "configmaps"):
+            raise KubernetesError("a Role lacks a right", status=403, reason="Forbidden")
+
+    world.api.before = refuse
+    world.kafka.clock.advance(101)
+    world.turn()
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+    world.api.before = None
+    world.turn()
+    assert not world.exists("alice"), "its time was up"
+    assert set(world.live()) == {ALICE}
