@@ -1,6 +1,7 @@
 """``kquota operator``: the Kubernetes operator in the foreground; ``release`` and ``check`` beside it."""
 
 import gc
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -137,9 +138,15 @@ def operator_namespace(given: str | None) -> str:
 @_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING)
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text",
               show_default=True, help="How log lines look.")  # fmt: skip
+@click.option("--log-level", type=click.Choice(("info", "debug")), default="info",
+              show_default=True, help="How much is told.")  # fmt: skip
 @click.pass_context
 def operator(
-    context: click.Context, *, settings: Callable[[], "Settings"], log_format: str
+    context: click.Context,
+    *,
+    settings: Callable[[], "Settings"],
+    log_format: str,
+    log_level: str,
 ) -> Exit:
     """Serve until somebody stops it; being stopped is what it is for, so that exits 0."""
     if context.invoked_subcommand is not None:
@@ -156,7 +163,7 @@ def operator(
     from reconciler.cli.logs import log_to_stderr
     from reconciler.kube.operator import run as operate
 
-    log_to_stderr(log_format)
+    log_to_stderr(log_format, level=logging.getLevelNamesMapping()[log_level.upper()])
     gc.set_threshold(USUAL_COLLECTION)
     run(operate(chosen))
     return Exit.DONE
