@@ -1,6 +1,6 @@
 module regotools
 
-go 1.26.0
+go 1.26.8
 
 require (
 	cel.dev/expr v0.25.2 // indirect
