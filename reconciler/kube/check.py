@@ -19,6 +19,9 @@ from reconciler.kube.settings import Settings
 from reconciler.kube.standing import cluster_problems
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 
+NAMESPACE_OF_CLUSTER_EVENTS: Final = "default"
+"""Where Kubernetes puts events about objects that have no namespace."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
@@ -83,6 +86,13 @@ def rights(settings: Settings) -> Iterator[Right]:
                 namespace=namespace,
                 purpose=purpose,
             )
+    if settings.namespaces and settings.quota_clusters is None:
+        yield Right(
+            verb="create",
+            resource=served.EVENTS,
+            namespace=NAMESPACE_OF_CLUSTER_EVENTS,
+            purpose="to tell of transitions of QuotaClusters",
+        )
     for verb, resource, purpose in _OWN:
         yield Right(verb=verb, resource=resource, namespace=own, purpose=purpose)
     if settings.leader_elect:

@@ -10,6 +10,7 @@ from reconciler.client.clock import SystemClock
 from reconciler.errors import Conflict, Forbidden, KubernetesError, NotFound
 from reconciler.kube import served
 from reconciler.kube.api import Api
+from reconciler.kube.leader import Election, Leader
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration
@@ -198,3 +199,37 @@ def test_an_outage_is_ridden_out(kube: KubeCluster, kube_namespace: str) -> None
             await api.list(served.CLIENT_QUOTAS, kube_namespace)
 
     asyncio.run(story())
+
+
+def test_a_lease_goes_from_hand_to_hand(kube: KubeCluster, kube_namespace: str) -> None:
+    async def story() -> None:
+        async with await connected(kube) as api:
+            times = {"duration": 3.0, "deadline": 2.0, "renew": 0.2}
+            both = [
+                Leader(
+                    api,
+                    Election(namespace=kube_namespace, name="l", identity=name, **times),
+                    clock=SystemClock(),
+                )
+                for name in ("pod-1", "pod-2")
+            ]
+            resigns = [asyncio.Event(), asyncio.Event()]
+            first = asyncio.create_task(both[0].run(resigns[0]))
+            await asyncio.wait_for(both[0].elected.wait(), 10)
+            second = asyncio.create_task(both[1].run(resigns[1]))
+            await asyncio.sleep(1)
+            assert both[0].leading
+            assert not both[1].leading
+            resigns[0].set()
+            await first
+            await asyncio.wait_for(both[1].elected.wait(), 2)
+            assert both[1].fenced
+            resigns[1].set()
+            await second
+
+    asyncio.run(story())
+    lease = kube.api.get(
+        f"/apis/coordination.k8s.io/v1/namespaces/{kube_namespace}/leases/l"
+    ).need()
+    assert lease["spec"].get("holderIdentity", "") == ""
+    assert lease["metadata"]["annotations"]["kafka-quotas.io/released-by"] == "pod-2"
