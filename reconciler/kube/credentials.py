@@ -123,6 +123,14 @@ def _of_file(name: str, text: str) -> dict[str, str]:
         ) from None
 
 
+_CALL: Final = "default.api.timeout.ms"
+_REQUEST: Final = "request.timeout.ms"
+
+CALL_MILLISECONDS: Final = "20000"
+"""How long a call may take where nobody says otherwise: a loop that tries again has no reason to wait a minute as
+tools do, while documents still say that all is well. Alterations have deadlines of their own."""
+
+
 def client_config(
     cluster: QuotaCluster, credentials: Credentials, *, allow_references: bool
 ) -> ClientConfig:
@@ -144,9 +152,12 @@ def client_config(
         for key, value in cluster.properties.items()
         if _canonical(key) not in {_canonical(one) for one in credentials.texts}
     }
+    merged |= dict(credentials.texts)
+    if not {_canonical(one) for one in merged} & {_CALL, _REQUEST}:
+        merged[_CALL] = CALL_MILLISECONDS
     try:
         return ClientConfig.from_mapping(
-            merged | dict(credentials.texts), allowed=ANYTHING if allow_references else NOTHING
+            merged, allowed=ANYTHING if allow_references else NOTHING
         )
     except ConfigError as error:
         raise _judged(error, cluster, credentials) from None

@@ -54,16 +54,14 @@ def _login(*, settings: kopf.OperatorSettings, **_: object) -> kopf.ConnectionIn
     return pod or kopf.login_with_kubeconfig(settings=settings)
 
 
-def settings(*, namespaced: bool) -> kopf.OperatorSettings:
+def settings() -> kopf.OperatorSettings:
     """Kopf's settings for a watcher that writes nothing.
 
-    Args:
-        namespaced: Whether only some namespaces are watched: then the cluster is not scanned for resources and
-            namespaces, for which there may be no right (the first event would come after 54 s).
+    It does not watch for new kinds and namespaces: the chart gives no right to, and Kopf would ask nine times.
     """
     made = kopf.OperatorSettings()
     made.posting.enabled = False
-    made.scanning.disabled = namespaced
+    made.scanning.disabled = True
     made.persistence.finalizer = FINALIZER
     made.watching.chunk_size = 250
     # A worker per object, idle for 5 s by default: five thousand of them after each listing.
@@ -98,9 +96,7 @@ async def watch(
     ours = asyncio.get_running_loop()
     ended: asyncio.Future[None] = ours.create_future()
     halt = threading.Event()
-    handlers = registry(
-        {kind: partial(_in_loop, ours, taken) for kind, taken in kinds.items()}
-    )
+    handlers = registry({kind: partial(_in_loop, ours, taken) for kind, taken in kinds.items()})
 
     def tell_end(error: BaseException | None) -> None:
         if ended.done():
@@ -142,7 +138,7 @@ async def _kopf(
 ) -> None:
     await kopf.operator(
         registry=handlers,
-        settings=settings(namespaced=bool(namespaces)),
+        settings=settings(),
         standalone=True,
         clusterwide=not namespaces,
         namespaces=tuple(namespaces),

@@ -187,3 +187,14 @@ def test_no_value_of_a_secret_ever_comes_back_in_an_error(
     except KquotaError as error:
         text = f"{error} {error.hint} {error!r}"
         assert PLANTED not in text
+
+
+def test_a_call_takes_twenty_seconds_at_most_unless_somebody_says_otherwise() -> None:
+    def timeouts(**properties: str) -> tuple[float, float]:
+        spec = {"bootstrapServers": "b1:9092", "properties": properties}
+        made = client_config(from_spec("prod", spec), NONE, allow_references=False)
+        return made.request_seconds, made.call_seconds
+
+    assert timeouts() == (20.0, 20.0)
+    assert timeouts(**{"default.api.timeout.ms": "45000"}) == (30.0, 45.0)
+    assert timeouts(**{"request.timeout.ms": "5000"}) == (5.0, 60.0)
