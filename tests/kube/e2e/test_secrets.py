@@ -1,0 +1,178 @@
+"""Credentials by secretRef: SCRAM over TLS with the documented ACLs, rotation without a restart, bad Secrets, and that no secret leaks."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from tests.kube.e2e.world import Obj, Operator, World, eventually
+from tests.servers import certs, raw_quotas
+from tests.servers.kafka import KafkaCluster, StartKafka
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+PASSWORDS = {
+    "admin": "planted-admin-word",
+    "planner": "planted-planner-word",
+    "applier": "planted-applier-word",
+}
+WRONG = "planted-wrong-word"
+SECRETS = "secretsoftest"
+
+
+@pytest.fixture
+def secured(world: World, kafka: StartKafka) -> Iterator[World]:
+    """A world whose broker takes SCRAM over TLS, with the ACLs that docs/security.md names."""
+    broker = kafka("4.4.0", listeners=("PLAINTEXT", "SASL_SSL"), users=PASSWORDS, acls=True)
+    raw_quotas.clear(broker.port())
+    world.kafka = broker
+    try:
+        yield world
+    finally:
+        world.kube.kubectl("delete", "secrets", "-n", world.place.namespace, "-l", SECRETS)
+
+
+def authority(broker: KafkaCluster) -> str:
+    assert broker.authority is not None
+    return broker.authority.certificate_file.read_text(encoding="ascii")
+
+
+def secret(world: World, name: str = "kafka", **texts: str | None) -> str:
+    """Create or change a Secret of the operator's namespace; its resource version."""
+    present = {key.replace("_", "."): text for key, text in texts.items() if text is not None}
+    world.kube.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "labels": {SECRETS: "yes"}},
+            "stringData": present,
+        },
+        namespace=world.place.namespace,
+    )
+    said = world.kube.kubectl("get", "secret", name, "-n", world.place.namespace, "-o", "json")
+    return str(json.loads(said.stdout)["metadata"]["resourceVersion"])
+
+
+def cluster(world: World, name: str = "prod", *, of: str = "kafka") -> None:
+    """A QuotaCluster that logs in by a Secret."""
+    world.cluster(
+        name,
+        bootstrapServers=world.kafka.bootstrap("SASL_SSL"),
+        properties={"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"},
+        secretRef={"name": of},
+    )
+
+
+def everything_told(world: World, operator: Operator) -> str:
+    """All that people can see of the operator: log, metrics, every object that it writes."""
+    kinds = "clientquotas,quotaclusters,configmaps,leases,events.events.k8s.io"
+    objects = world.kube.kubectl("get", kinds, "-A", "-o", "yaml").stdout
+    log = operator.log.read_text(encoding="utf-8")
+    return "\n".join((log, operator.get("/metrics")[1], objects))
+
+
+def leaked(world: World, operator: Operator, *more: str) -> set[str]:
+    told = everything_told(world, operator)
+    return {one for one in (*PASSWORDS.values(), WRONG, *more) if one in told}
+
+
+def test_a_rotated_secret_is_in_use_without_a_restart_and_a_wrong_one_is_not(
+    secured: World,
+) -> None:
+    world = secured
+    ca = authority(world.kafka)
+    secret(world, ca_crt=ca, username="planner", password=PASSWORDS["planner"])
+    cluster(world)
+    operator = world.start("--log-level=debug")
+    world.quota("alice")
+    # Who may only look is told the right that is missing, in words that an administrator can act on.
+    world.becomes("alice", "AuthorizationFailed")
+    world.becomes("prod", "AuthorizationFailed", kind="quotacluster")
+    assert world.live() == {}
+
+    version = secret(world, ca_crt=ca, username="applier", password=PASSWORDS["applier"])
+    world.becomes("alice", "Synced")
+    status = world.becomes("prod", "Synced", kind="quotacluster")["status"]
+    assert status["secret"]["resourceVersion"] == version
+    assert world.live() == {"alice": {"producer_byte_rate": MIB}}
+
+    wrong = secret(world, ca_crt=ca, username="applier", password=WRONG)
+    status = world.becomes("prod", "SecretRejected", kind="quotacluster")["status"]
+    assert status["secret"]["rejectedVersion"] == wrong
+    assert status["secret"]["resourceVersion"] == version
+    world.quota("alice", limits={"producerByteRate": "2Mi"})
+    world.becomes("alice", "Synced")
+    assert world.live() == {"alice": {"producer_byte_rate": 2 * MIB}}, "the old session works on"
+    told = [one for one in world.events("default") if one["reason"] == "SecretRejected"]
+    assert len(told) == 1
+
+    # A Secret that lost a key, or went, is no reason to let go of a session that works.
+    world.kube.kubectl("delete", "secret", "kafka", "-n", world.place.namespace)
+    world.quota("alice", limits={"producerByteRate": "3Mi"})
+    world.becomes("alice", "Synced")
+
+    version = secret(world, ca_crt=ca, username="applier", password=PASSWORDS["applier"])
+    status = world.becomes("prod", "Synced", kind="quotacluster")["status"]
+    assert status["secret"]["resourceVersion"] == version
+    assert "rejectedVersion" not in status["secret"]
+    assert leaked(world, operator) == set()
+    assert operator.stop() == 0
+
+
+def test_every_unusable_secret_has_one_clear_condition_and_keeps_nobody_else_waiting(
+    secured: World, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world = secured
+    ca = authority(world.kafka)
+    other = certs.Authority.make(tmp_path_factory.mktemp("stranger"))
+    stranger = other.certificate_file.read_text(encoding="ascii")
+    login = {"username": "applier", "password": PASSWORDS["applier"]}
+    planted = "planted-pem-word"
+    bad: Mapping[str, tuple[str, Mapping[str, str] | None, str]] = {
+        "gone": ("SecretNotFound", None, "there is no Secret"),
+        "keyless": ("SecretKeyMissing", {"ca_crt": ca, "username": "applier"}, "password"),
+        "pem": ("SecretInvalid", {**login, "ca_crt": planted}, "PEM certificate"),
+        "path": ("SecretInvalid", {**login, "ssl.truststore.location": "/etc/passwd"}, "names a file"),
+        "authority": ("TlsFailed", {**login, "ca_crt": stranger}, ""),
+        "refused": ("AuthenticationFailed", {**login, "ca_crt": ca, "password": WRONG}, ""),
+    }  # fmt: skip
+    secret(world, ca_crt=ca, **login)
+    cluster(world)
+    for name, (_, texts, _) in bad.items():
+        if texts is not None:
+            secret(world, name, **texts)
+        cluster(world, name, of=name)
+    documents = [world.document(f"of-{name}", cluster=name) for name in bad]
+    world.kube.apply(*documents, world.document("fine"), namespace=world.team)
+    operator = world.start("--log-level=debug", ready=False)
+    world.becomes("fine", "Synced")
+    for name, (reason, _, word) in bad.items():
+        found = world.becomes(name, reason, kind="quotacluster")
+        assert word in _ready(found)["message"], name
+        world.becomes(f"of-{name}", reason)
+
+    with world.counted() as writes:
+        passes = operator.metric("kquota_passes_total")
+        eventually(lambda: operator.metric("kquota_passes_total") > passes + 2 * len(bad))
+    assert writes == {}, "what stays wrong is told once"
+    told = [
+        (one["regarding"]["name"], one["reason"])
+        for one in world.events("default")
+        if one["regarding"]["name"] in bad
+    ]
+    assert sorted(told) == sorted((name, reason) for name, (reason, _, _) in bad.items())
+    assert leaked(world, operator, planted) == set()
+
+    # Each is mended by its Secret alone.
+    for name in bad:
+        world.kube.kubectl("delete", "clientquota", f"of-{name}", "-n", world.team)
+        if name != "keyless":
+            world.kube.kubectl("delete", "quotacluster", name)
+    world.kube.kubectl("delete", "quotacluster", "prod")
+    secret(world, "keyless", ca_crt=ca, **login)
+    world.becomes("keyless", "Synced", kind="quotacluster")
+
+
+def _ready(obj: Obj) -> Obj:
+    return next(one for one in obj["status"]["conditions"] if one["type"] == "Ready")
