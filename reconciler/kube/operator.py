@@ -140,6 +140,7 @@ class Operator:
         self._heard_at: float | None = None
         # Which QuotaCluster looks after which Kafka cluster: two would fight over it for ever.
         self._looked_after: dict[str, str] = {}
+        self._closing: set[asyncio.Future[None]] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Stand by, lead, and end when ``stop`` is set.
@@ -329,6 +330,9 @@ class Operator:
     def _forget(self, name: str) -> None:
         self._metrics.forget(name)
         self._looked_after = {one: of for one, of in self._looked_after.items() if of != name}
+        closing = asyncio.ensure_future(self._sessions.forget(name))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
 
     # ---- probes ------------------------------------------------------------------------------
 
