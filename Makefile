@@ -46,6 +46,8 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/python -m reconciler.manifest.schema --check
 	$(BIN)/python -m reconciler.cli.command_docs --check
 	$(BIN)/python -m reconciler.kube.reason_docs --check
+	$(BIN)/python -m tests.charts.crd_templates --check
+	$(BIN)/python -m tests.charts.argocd_patch --check
 	$(BIN)/python -m tests.file_map
 
 fmt: env  ## write what the formatter and the safe fixes would
@@ -56,6 +58,8 @@ generate: env  ## file schemas, manifest reference, command reference, file map
 	$(BIN)/python -m reconciler.manifest.schema --write
 	$(BIN)/python -m reconciler.cli.command_docs --write
 	$(BIN)/python -m reconciler.kube.reason_docs --write
+	$(BIN)/python -m tests.charts.crd_templates --write
+	$(BIN)/python -m tests.charts.argocd_patch --write
 	$(BIN)/python -m tests.file_map --write
 
 coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
