@@ -16,13 +16,15 @@ from typing import Any, Final
 
 import kopf
 
-from reconciler.kube.resources import FINALIZER, Obj
+from reconciler.kube.resources import Obj
 
 Taken = Callable[[str, Obj], object]
 """``taken(type, object)``: type is ``ADDED``, ``MODIFIED``, ``DELETED``, or "" in an initial listing."""
 
 END_SECONDS: Final = 5.0
 """How long Kopf may take to end; its thread does not keep the process."""
+
+KOPFS_FINALIZER: Final = "kafka-quotas.io/never-put-on"
 
 BACKOFFS: Final = (0.2, 0.5, 1, 1, 2, 2, 3, 5)
 """Seconds between tries while the API server is away; Kopf's own reach 21 s, and a comeback then takes as long."""
@@ -62,7 +64,8 @@ def settings() -> kopf.OperatorSettings:
     made = kopf.OperatorSettings()
     made.posting.enabled = False
     made.scanning.disabled = True
-    made.persistence.finalizer = FINALIZER
+    # Kopf takes its own finalizer off whatever no handler of deletions needs it on: ours must not be its own.
+    made.persistence.finalizer = KOPFS_FINALIZER
     made.watching.chunk_size = 250
     # A worker per object, idle for 5 s by default: five thousand of them after each listing.
     made.queueing.worker_limit = 64

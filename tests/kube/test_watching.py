@@ -1,0 +1,15 @@
+"""What Kopf is told before it watches for us: it writes nothing, and asks for no right that the chart does not give."""
+
+from reconciler.kube.resources import FINALIZER
+from reconciler.kube.watching import settings
+
+
+def test_kopf_does_not_take_our_finalizer_for_its_own():
+    # It takes its own off every object that no handler of deletions needs it on.
+    assert settings().persistence.finalizer != FINALIZER
+
+
+def test_kopf_posts_no_events_and_watches_no_definitions():
+    made = settings()
+    assert made.posting.enabled is False
+    assert made.scanning.disabled is True
