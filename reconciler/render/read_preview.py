@@ -30,6 +30,7 @@ from reconciler.render.json_plan import FORMAT, KIND, counts
 from reconciler.render.names import entity_text
 from reconciler.render.read_plan import read_plan
 from reconciler.render.reasons import REASONS, SECTIONS, section_of
+from reconciler.render.units import instant
 
 T = TypeVar("T")
 
@@ -83,6 +84,8 @@ def _list(reader: Reader, make: Callable[[Reader], T]) -> tuple[T, ...]:
 
 def _check_sums(fields: dict[str, Reader], preview: Preview) -> None:
     """Nothing, if everything that follows from the rest stands there as it follows."""
+    if fields["createdAt"].value != _told(fields["created"], preview.created_at):
+        fields["createdAt"].fail(repr(instant(preview.created_at)))
     derived = {"applyable": preview.applyable, "errored": preview.errored}
     for name, value in derived.items():
         if fields[name].truth() is not value:
@@ -326,6 +329,13 @@ def _declaration(row: dict[str, Reader], subject: Entity, document: str) -> Decl
         path=row["file"].text(),
         line=row["line"].whole(),
     )
+
+
+def _told(reader: Reader, when: float) -> str:
+    try:
+        return instant(when)
+    except (OverflowError, OSError, ValueError):
+        reader.fail("a time that a calendar has")
 
 
 def _instant(reader: Reader) -> float:

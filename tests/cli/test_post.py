@@ -275,7 +275,7 @@ def test_what_another_run_made_has_at_most_five_megabytes(kquota, folder, api, p
     ],
 )
 def test_a_wrong_call_is_an_error(kquota, api, folder, words):
-    saved(folder, plan_document(long(9000)))
+    saved(folder, plan_document(sample()))
     ran = kquota("post", "github", "plan.json", *words)
     assert ran.code == 1
     assert "Traceback" not in ran.err

@@ -99,3 +99,44 @@ def test_another_format_is_stale_and_a_cut_off_document_is_none():
     for size in range(0, len(text) - 2, 997):
         with pytest.raises(ConfigError):
             read_preview(text[:size], where="plan.json")
+
+
+def places(value, way=()):
+    """Every way into a document."""
+    yield way
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from places(one, (*way, name))
+    elif isinstance(value, list):
+        for at, one in enumerate(value[:1]):
+            yield from places(one, (*way, at))
+
+
+ODD = (None, True, -1, 10**400, 1e308, "", "x", "NaN", "\ud800", [], {}, [[]], [["user", "x"]])
+
+
+def test_whatever_stands_anywhere_is_read_and_shown_or_refused():
+    """What a stranger may write: no value in any place is a fault of ours."""
+    document = json.loads(dump(plan_document(torn())))
+    refused = shown = 0
+    for number, way in enumerate(list(places(document))):
+        for odd in ODD[number % 4 :: 4]:
+            if not way:
+                continue
+            at = document
+            for step in way[:-1]:
+                at = at[step]
+            there, at[way[-1]] = at[way[-1]], odd
+            text = json.dumps(document)
+            at[way[-1]] = there
+            try:
+                preview = read_preview(text, where="plan.json")
+            except (ConfigError, StalePlan):
+                refused += 1
+                continue
+            shown += 1
+            plan_markdown(preview).encode()
+            dump(plan_document(preview))
+            plan_findings(preview)
+    assert refused > 300
+    assert shown > 10
