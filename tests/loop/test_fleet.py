@@ -196,6 +196,53 @@ def test_a_cluster_that_leaves_the_project_is_forgotten_and_keeps_its_quotas(yar
     yard.play(story)
 
 
+def test_a_cluster_that_leaves_while_it_is_looked_at_ends_its_pass_by_its_own_revision(yard: Yard):
+    both = cluster("prod") + cluster("test")
+    yard.origin.commit(quota("alice"), quota("bob", cluster="test"), clusters=both)
+
+    async def story(yard: Yard) -> None:
+        first = await yard.origin.revision()
+        yard.origin.commit(quota("alice", "{producerByteRate: 20Mi}"))
+        second = await yard.origin.revision()
+        taken: list[str] = []
+
+        def leave(request: str) -> None:
+            if request == "answer" and not taken:
+                taken.append(second.commit)
+                yard.fleet.take(second)
+
+        yard.cluster("test").faults.before = leave
+        yard.fleet.take(first)
+        await yard.clock.turn(3.0)
+        assert taken
+        assert not yard.task.done()
+        assert list(yard.fleet.clusters) == ["prod"]
+        assert yard.cluster("prod").truth.value(ALICE, RATE) == 20 * MIB
+        assert yard.cluster("test").truth.value(BOB, RATE) == 10 * MIB
+        assert not (await yard.inventories["test"].load("id-test")).intents
+
+    yard.play(story)
+
+
+def test_of_two_revisions_with_other_settings_the_newest_is_taken(yard: Yard):
+    yard.origin.commit(quota("alice"))
+
+    async def story(yard: Yard) -> None:
+        first = await yard.origin.revision()
+        yard.origin.commit(quota("alice"), clusters=cluster(more="  policy: Observe\n"))
+        second = await yard.origin.revision()
+        yard.origin.commit(quota("bob"), clusters=cluster(more="  policy: Observe\n"))
+        third = await yard.origin.revision()
+        for revision in (first, second, third):
+            yard.fleet.take(revision)
+        await yard.clock.turn(3.0)
+        assert yard.cluster("prod").writes == 0
+        assert yard.telemetry.passes[0].preview is not None
+        assert [one.entity for one in yard.telemetry.passes[0].preview.plan.findings] == [BOB]
+
+    yard.play(story)
+
+
 def test_one_cluster_that_is_down_does_not_stop_the_others(yard: Yard):
     both = cluster("prod") + cluster("test")
     yard.origin.commit(quota("alice"), quota("bob", cluster="test"), clusters=both)

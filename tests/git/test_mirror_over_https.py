@@ -1,0 +1,102 @@
+"""A branch behind https and a token: who sees the token, and what is said when it is wrong."""
+
+import asyncio
+import base64
+import http.server
+import ssl
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import GitError
+from reconciler.git.mirror import Mirror
+from reconciler.git.source import Source
+from tests.git.commits import commit, git, repository
+from tests.servers.certs import Authority
+
+TOKEN = "s3cret-token"  # noqa: S105 - a test's token is no secret
+EXPECTED = "Basic " + base64.b64encode(f"bot:{TOKEN}".encode()).decode()
+
+
+class Guarded(http.server.SimpleHTTPRequestHandler):
+    """The files of a repository, for whoever has the token (git's plain protocol over http)."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, self.headers.get("Authorization")))  # type: ignore[attr-defined] # the test's own list
+        if self.headers.get("Authorization") == EXPECTED:
+            super().do_GET()
+            return
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="quotas"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    return repository(tmp_path / "origin")
+
+
+@pytest.fixture
+def server(tmp_path: Path, origin: Path, monkeypatch) -> Iterator[http.server.ThreadingHTTPServer]:
+    authority = Authority.make(tmp_path / "ca")
+    identity = authority.server("git")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(identity.certificate, identity.key)
+    handler = partial(Guarded, directory=str(origin))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        running.asked = []  # type: ignore[attr-defined] # what the handler saw
+        running.socket = context.wrap_socket(running.socket, server_side=True)
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        monkeypatch.setenv("GIT_SSL_CAINFO", str(authority.certificate_file))
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def mirror(tmp_path: Path, server: http.server.ThreadingHTTPServer, userinfo: str) -> Mirror:
+    url = f"https://{userinfo}127.0.0.1:{server.server_port}/.git"
+    return Mirror(
+        folder=tmp_path / "mirror.git", source=Source.of(url, start=tmp_path), branch="main"
+    )
+
+
+def test_a_token_reaches_the_server_and_nobody_else(tmp_path: Path, origin: Path, server):
+    made = commit(origin, {"a.yaml": "1"})
+    git(origin, "update-server-info")
+    one = mirror(tmp_path, server, f"bot:{TOKEN}@")
+    assert asyncio.run(one.fetch()) == made
+    assert one.tree(made).read(["a.yaml"]) == {"a.yaml": b"1"}
+    assert {header for _, header in server.asked} == {EXPECTED}
+    kept = [path for path in one.folder.rglob("*") if path.is_file()]
+    assert kept
+    assert not any(TOKEN.encode() in path.read_bytes() for path in kept)
+    assert TOKEN not in one.shown + repr(one)
+
+
+@pytest.mark.parametrize("userinfo", ["", "bot:wrong-token@"])
+def test_a_missing_or_wrong_token_is_told_without_a_question_and_without_the_token(
+    tmp_path: Path, origin: Path, server, userinfo: str
+):
+    commit(origin, {"a.yaml": "1"})
+    git(origin, "update-server-info")
+    with pytest.raises(GitError, match="git fetch failed") as caught:
+        asyncio.run(mirror(tmp_path, server, userinfo).fetch())
+    assert "wrong-token" not in str(caught.value)
+    assert "127.0.0.1" in str(caught.value)
+
+
+def test_a_certificate_that_nobody_trusts_is_refused(
+    tmp_path: Path, origin: Path, server, monkeypatch
+):
+    monkeypatch.delenv("GIT_SSL_CAINFO")
+    with pytest.raises(GitError, match=r"(?i)certificate"):
+        asyncio.run(mirror(tmp_path, server, f"bot:{TOKEN}@").fetch())
+    assert server.asked == []
