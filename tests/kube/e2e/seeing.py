@@ -1,0 +1,93 @@
+"""What end-to-end tests look at besides statuses: values as they follow each other, records, requests, the audit log."""
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any, Self
+
+from reconciler.kube import shards
+from reconciler.quota.owned import Owned
+from reconciler.render.names import entity_text
+from tests.kube.e2e.world import Operator, World
+from tests.servers import ping, raw_quotas
+from tests.servers.fault_proxy import FaultProxy, in_front_of
+
+FINALIZER = "kafka-quotas.io/release"
+
+
+class History:
+    """All states of one user's quotas in the order in which a broker showed them, looked at in a tight loop."""
+
+    def __init__(self, port: int, user: str) -> None:
+        self.states: list[dict[str, float]] = []
+        self._port, self._owner = port, raw_quotas.entity(user=user)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        with ping.connected(self._port) as connection:
+            while not self._over.wait(0.002):
+                found = raw_quotas.describe_over(connection).get(self._owner, {})
+                if not self.states or self.states[-1] != found:
+                    self.states.append(found)
+
+    def of(self, key: str) -> list[float | None]:
+        """The values of a key, one after the other; None = not set."""
+        found: list[float | None] = []
+        for state in self.states:
+            if not found or found[-1] != state.get(key):
+                found.append(state.get(key))
+        return found
+
+
+def has_finalizer(obj: dict[str, Any]) -> bool:
+    """Whether our finalizer is on it."""
+    return FINALIZER in obj["metadata"].get("finalizers", [])
+
+
+def records(world: World) -> Owned:
+    """What the ConfigMaps in the operator's namespace hold, for the present Kafka cluster."""
+    cluster_id = world.kafka.cluster_id
+    said = world.kube.kubectl(
+        "get", "configmaps", "-n", world.place.namespace, "-l", shards.selector(cluster_id),
+        "-o", "json",
+    )  # fmt: skip
+    found = json.loads(said.stdout)["items"]
+    return shards.read(cluster_id, found).rest
+
+
+def orphans(world: World) -> set[str]:
+    """Entity and key of each orphaned pair in the ConfigMaps."""
+    return {f"{entity_text(entity)} {key}" for entity, key in records(world).orphaned}
+
+
+def audited(operator: Operator) -> list[dict[str, Any]]:
+    """The lines of the audit log that a process has printed."""
+    lines = operator.log.read_text(encoding="utf-8").splitlines()
+    return [json.loads(one) for one in lines if one.startswith("{")]
+
+
+@contextlib.contextmanager
+def watched_kafka(world: World) -> Iterator[FaultProxy]:
+    """A proxy before the broker, and the QuotaCluster `prod` told to use it."""
+    with in_front_of(world.kafka) as proxies:
+        yield proxies[1]
+
+
+def through(proxy: FaultProxy) -> str:
+    """Bootstrap servers that lead through a proxy."""
+    return f"127.0.0.1:{proxy.port}"
+
+
+def sent(proxy: FaultProxy) -> int:
+    """How many requests that alter quotas came by."""
+    return sum(one.writes for one in list(proxy.requests))

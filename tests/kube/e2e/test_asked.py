@@ -1,0 +1,203 @@
+"""What people ask of the operator besides limits: suspend, look now, another cluster, a QuotaCluster that goes and comes back."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.kube.e2e.seeing import orphans, sent, through, watched_kafka
+from tests.kube.e2e.world import KQUOTA, World, eventually
+from tests.servers import raw_quotas
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+
+
+def _reconcile(world: World, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(KQUOTA), "reconcile", *arguments, "--kubeconfig", str(world.kube.kubeconfig)],
+        capture_output=True, text=True, check=False, timeout=90,
+    )  # fmt: skip
+
+
+def test_what_is_suspended_is_neither_written_nor_removed_until_it_is_resumed(world: World) -> None:
+    world.cluster()
+    world.start()
+    both = {"producerByteRate": "1Mi", "consumerByteRate": "1Mi"}
+    world.quota("alice", limits=both, deletionPolicy="Delete")
+    world.quota("bob", deletionPolicy="Delete")
+    world.becomes("bob", "Synced")
+    world.becomes("alice", "Synced")
+
+    world.quota("alice", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete", suspend=True)
+    world.becomes("alice", "Suspended")
+    assert world.condition("alice", "Ready")["status"] == "Unknown"
+    assert world.condition("alice", "Paused")["status"] == "True"
+    assert world.live()["alice"] == {"producer_byte_rate": MIB, "consumer_byte_rate": MIB}
+
+    world.cluster(suspend=True)
+    world.becomes("prod", "Suspended", kind="quotacluster")
+    world.becomes("bob", "ClusterSuspended")
+    world.quota("bob", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
+    world.becomes("bob", "ClusterSuspended")
+    world.quota("carol", deletionPolicy="Delete")
+    world.becomes("carol", "ClusterSuspended")
+    assert set(world.live()) == {"alice", "bob"}
+    assert world.live()["bob"] == {"producer_byte_rate": MIB}
+
+    world.cluster()
+    world.becomes("prod", "Synced", kind="quotacluster")
+    for name in ("bob", "carol"):
+        world.becomes(name, "Synced")
+    assert world.live()["bob"] == {"producer_byte_rate": 2 * MIB}
+    world.becomes("alice", "Suspended")
+    world.quota("alice", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
+    world.becomes("alice", "Synced")
+    assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
+
+
+def test_a_deletion_while_the_cluster_is_suspended_is_carried_out_when_it_is_resumed(
+    world: World,
+) -> None:
+    world.cluster()
+    world.start()
+    world.quota("alice", deletionPolicy="Delete")
+    world.quota("bob", deletionPolicy="Delete")
+    world.becomes("alice", "Synced")
+    world.becomes("bob", "Synced")
+    world.cluster(suspend=True)
+    world.becomes("prod", "Suspended", kind="quotacluster")
+    world.delete("alice")
+    world.becomes("bob", "ClusterSuspended")
+    assert world.live()["alice"] == {"producer_byte_rate": MIB}
+    world.cluster()
+    eventually(lambda: set(world.live()) == {"bob"}, what="the removal to be made up for")
+    eventually(lambda: not world.get("alice"))
+    assert orphans(world) == set()
+
+
+def test_a_requested_pass_happens_at_once_and_the_command_tells_how_it_went(world: World) -> None:
+    world.cluster(interval="1h")
+    operator = world.start()
+    world.quota("alice")
+    world.quota("loser", user="alice", limits={"producerByteRate": "2Mi"})
+    world.quota("paused", suspend=True)
+    world.becomes("alice", "Synced")
+    world.becomes("loser", "Conflict")
+    world.becomes("paused", "Suspended")
+    here = ("--namespace", world.team, "--wait")
+
+    said = _reconcile(world, "alice", *here, "--format", "json")
+    assert said.returncode == 0, said.stderr
+    assert json.loads(said.stdout)["handled"] is True
+    assert world.get("alice")["status"]["lastHandledReconcileAt"]
+    assert _reconcile(world, "loser", *here).returncode == 1
+    assert _reconcile(world, "paused", *here, "--detailed-exitcode").returncode == 2
+    assert _reconcile(world, "nobody", *here).returncode == 1
+
+    # Between two intervals nobody looks, unless somebody asks; drift needs two looks.
+    raw_quotas.set_quotas(
+        world.kafka.port(), {raw_quotas.entity(user="alice"): {"producer_byte_rate": 3 * MIB}}
+    )
+    assert _reconcile(world, "prod", "--cluster", "--wait").returncode == 0
+    said = _reconcile(world, "alice", *here, "--detailed-exitcode")
+    assert (said.returncode, world.reason("alice")) == (2, "Drifted"), said.stdout + said.stderr
+
+    world.kube.kubectl(
+        "annotate", "clientquota", "alice", "-n", world.team, "kafka-quotas.io/requestedAt=by hand"
+    )
+    eventually(lambda: world.get("alice")["status"]["lastHandledReconcileAt"] == "by hand")
+    assert operator.metric("kquota_passes_total", cluster="prod") < 20
+
+
+def test_another_cluster_than_the_expected_one_is_never_written_to(world: World) -> None:
+    world.cluster()
+    world.start("--deletion-timeout=6s")
+    world.quota("alice", deletionPolicy="Delete")
+    world.quota("bob", deletionPolicy="Delete")
+    world.quota("carol", deletionPolicy="Delete")
+    for name in ("alice", "bob", "carol"):
+        world.becomes(name, "Synced")
+    world.cluster(expectedClusterId="AAAAAAAAAAAAAAAAAAAAAA")
+    world.becomes("prod", "WrongCluster", kind="quotacluster")
+    world.quota("alice", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
+    world.becomes("alice", "WrongCluster")
+    world.delete("bob")
+    eventually(lambda: not world.get("bob"), what="the deletion to give up")
+    assert {name: one["producer_byte_rate"] for name, one in world.live().items()} == {
+        "alice": MIB,
+        "bob": MIB,
+        "carol": MIB,
+    }
+    assert "WrongCluster" in {one["reason"] for one in world.events("default")}
+
+    # What bob's document left is remembered for the cluster that it was applied to.
+    assert orphans(world) == {"user=bob producer_byte_rate"}
+    world.cluster()
+    world.becomes("alice", "Synced")
+    counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
+    assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
+    assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
+
+
+def test_a_quotacluster_that_is_deleted_and_made_again_owns_what_it_owned(world: World) -> None:
+    with watched_kafka(world) as proxy:
+        world.cluster(bootstrapServers=through(proxy))
+        operator = world.start()
+        for name in ("alice", "bob", "kept"):
+            world.quota(name, deletionPolicy="Retain" if name == "kept" else "Delete")
+        for name in ("alice", "bob", "kept"):
+            world.becomes(name, "Synced")
+        world.delete("kept")
+        eventually(lambda: orphans(world) == {"user=kept producer_byte_rate"})
+        before = sent(proxy)
+
+        world.kube.kubectl("delete", "quotacluster", "prod", "--timeout=10s")
+        for name in ("alice", "bob"):
+            world.becomes(name, "ClusterNotFound")
+            assert world.condition(name, "Stalled")["status"] == "True"
+        world.delete("bob")
+        eventually(lambda: not world.get("bob"), what="bob's document to be released at once")
+        assert sent(proxy) == before
+        assert set(world.live()) == {"alice", "bob", "kept"}
+        left = {"user=bob producer_byte_rate", "user=kept producer_byte_rate"}
+        assert orphans(world) == left
+
+        world.cluster(bootstrapServers=through(proxy))
+        world.becomes("alice", "Synced")
+        counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
+        assert (counts["owned"], counts["orphaned"], counts["unmanaged"]) == (3, 2, 0)
+        assert sent(proxy) == before, "taking up again what it owned wrote to Kafka"
+        assert orphans(world) == left
+        world.delete("alice")
+        eventually(lambda: set(world.live()) == {"bob", "kept"}, what="alice's quota to be removed")
+        assert operator.child.running
+
+
+def test_only_one_quotacluster_looks_after_a_kafka_cluster_and_classes_are_told_apart(
+    world: World,
+) -> None:
+    world.cluster()
+    world.start()
+    world.quota("alice")
+    world.becomes("alice", "Synced")
+    world.cluster("twin")
+    world.cluster("foreign", operatorClass="blue")
+    world.quota("bob", cluster="twin")
+    world.quota("carol", cluster="foreign")
+    world.becomes("twin", "OtherWriter", kind="quotacluster")
+    world.becomes("bob", "OtherWriter")
+    assert world.reason("prod", kind="quotacluster") == "Synced"
+    assert "OtherWriter" in {one["reason"] for one in world.events("default")}
+    # When the first one goes, the other takes over.
+    world.kube.kubectl("delete", "quotacluster", "prod")
+    world.becomes("bob", "Synced", seconds=60)
+    world.becomes("alice", "ClusterNotFound")
+    assert set(world.live()) == {"alice", "bob"}
+    for name, kind in (("foreign", "quotacluster"), ("carol", "clientquota")):
+        assert "status" not in world.get(name, kind=kind), "it is another operator's"
+    world.kube.kubectl("delete", "quotacluster", "twin")
+    world.becomes("bob", "ClusterNotFound")
+    world.start("--operator-class=blue", "--lease-name=blue", ready=False)
+    world.becomes("carol", "Synced")

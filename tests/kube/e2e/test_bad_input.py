@@ -1,0 +1,135 @@
+"""What nobody should write into a resource: each costs one clear condition and an event, and nothing and nobody else anything."""
+
+import json
+import time
+
+import pytest
+
+from tests.kube.e2e.world import Operator, World, eventually
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+INTERVAL = 2.0
+
+
+def _stays_quiet(world: World, operator: Operator, *clusters: str, seconds: float = 6.0) -> None:
+    """No more passes than the interval asks for, and no write at all."""
+
+    def passes() -> dict[str, float]:
+        return {one: operator.metric("kquota_passes_total", cluster=one) for one in clusters}
+
+    before, started = passes(), time.monotonic()
+    with world.counted() as writes:
+        eventually(lambda: time.monotonic() - started >= seconds)
+    most = (time.monotonic() - started) / (INTERVAL * 0.9) + 2
+    assert writes == {}
+    for cluster, count in passes().items():
+        assert count - before[cluster] <= most, cluster
+
+
+def _events(world: World, name: str, namespace: str = "") -> list[str]:
+    found = [one for one in world.events(namespace) if one["regarding"]["name"] == name]
+    return [one["reason"] for one in found]
+
+
+def test_a_quotacluster_that_refers_to_files_reads_none_and_blocks_nobody(world: World) -> None:
+    secret = world.folder / "secret.properties"
+    secret.write_text("password=hunter2-the-planted\n", encoding="utf-8")
+    world.cluster()
+    world.cluster(
+        "bad",
+        properties={
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f"${{file:{secret}:password}}",
+        },
+    )
+    world.cluster("worse", properties={"request.timeout.ms": "soon"})
+    operator = world.start()
+    world.quota("alice")
+    world.quota("bob", cluster="bad")
+    world.quota("carol", cluster="worse")
+    world.becomes("alice", "Synced")
+    bad = world.becomes("bad", "ReferenceRefused", kind="quotacluster")
+    worse = world.becomes("worse", "Invalid", kind="quotacluster")
+    assert world.condition("bad", "Stalled", kind="quotacluster")["status"] == "True"
+    assert "sasl.jaas.config" in world.condition("bad", "Ready", kind="quotacluster")["message"]
+    assert "request.timeout.ms" in world.condition("worse", "Ready", kind="quotacluster")["message"]
+    for name in ("bob", "carol"):
+        world.becomes(name, "ClusterInvalid")
+    assert _events(world, "bad", "default") == ["ReferenceRefused"]
+    assert _events(world, "worse", "default") == ["InvalidSpec"]
+    assert set(world.live()) == {"alice"}
+    _stays_quiet(world, operator, "prod", "bad", "worse")
+    everything = operator.log.read_text(encoding="utf-8") + json.dumps([bad, worse])
+    everything += json.dumps(world.events("default")) + operator.get("/metrics")[1]
+    assert "hunter2" not in everything
+
+    # Corrected, it is served: here another one has the Kafka cluster already.
+    world.cluster("bad", properties=None)
+    world.kube.kubectl(
+        "patch", "quotacluster", "bad", "--type=json",
+        "-p", '[{"op": "remove", "path": "/spec/properties"}]', check=False,
+    )  # fmt: skip
+    world.becomes("bad", "OtherWriter", kind="quotacluster")
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "\u202e"])
+def test_a_name_of_ten_thousand_characters_is_a_name(world: World, letter: str) -> None:
+    world.cluster()
+    operator = world.start()
+    name = letter * 10_000
+    world.quota("long", entity={"user": {"name": name}, "clientId": {"name": name}})
+    world.quota("alice")
+    long = world.becomes("long", "Synced")
+    world.becomes("alice", "Synced")
+    assert len(json.dumps(long["status"])) < 20_000
+    assert operator.log.read_text(encoding="utf-8").count("\n") < 20
+    world.delete("long")
+    eventually(lambda: not world.get("long"))
+
+
+def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing_in_kafka(
+    world: World,
+) -> None:
+    world.cluster()
+    operator = world.start()
+    world.quota("alice", deletionPolicy="Delete")
+    before = world.becomes("alice", "Synced")["status"]
+    path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{world.team}/clientquotas/alice/status"
+
+    lie = {"conditions": [{
+        "type": "Ready", "status": "False", "reason": "Broken", "message": "says who",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    }]}  # fmt: skip
+    whole = {
+        "apiVersion": "kafka-quotas.io/v1alpha1",
+        "kind": "ClientQuota",
+        "metadata": {"name": "alice"},
+        "status": lie,
+    }
+    world.kube.api.call(
+        "PATCH", path, whole, kind="application/apply-patch+yaml",
+        query={"fieldManager": "stranger", "force": "true"},
+    ).need()  # fmt: skip
+    world.becomes("alice", "Synced")
+    assert world.live()["alice"] == {"producer_byte_rate": MIB}
+    _stays_quiet(world, operator, "prod")
+
+    # A condition of another type is nobody's business of ours: it stays, and costs no writes.
+    theirs = {**lie["conditions"][0], "type": "AcmeApproved"}
+    world.kube.api.call(
+        "PATCH", path, {**whole, "status": {"conditions": [theirs]}},
+        kind="application/apply-patch+yaml", query={"fieldManager": "stranger", "force": "true"},
+    ).need()  # fmt: skip
+    _stays_quiet(world, operator, "prod")
+    assert world.condition("alice", "AcmeApproved")["reason"] == "Broken"
+
+    # Who empties a status takes our records away; the value that is live is adopted again, not written.
+    world.kube.api.call("PATCH", path, {"status": None}, kind="application/merge-patch+json").need()
+    world.becomes("alice", "Synced")
+    again = world.get("alice")["status"]
+    assert [one["applied"] for one in again["keys"]] == [one["applied"] for one in before["keys"]]
+    world.delete("alice")
+    eventually(lambda: world.live() == {}, what="what is owned again to be removed")

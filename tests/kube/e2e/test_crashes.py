@@ -1,0 +1,136 @@
+"""An operator that is away, or dies at the worst moment: nothing is lost, nothing is written twice, nothing is removed unasked."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.kube.e2e.seeing import audited, has_finalizer, orphans, sent, through, watched_kafka
+from tests.kube.e2e.world import Operator, World, eventually
+from tests.servers.fault_proxy import FaultProxy
+from tests.servers.faults import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, Action, Fault
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+ALONE = "--no-leader-elect"
+"""A killed process gives no Lease back, and these tests are not about waiting for it."""
+
+
+def test_what_was_deleted_while_nobody_watched_is_judged_as_it_was_meant(world: World) -> None:
+    world.cluster()
+    operator = world.start()
+    world.kube.apply(
+        world.document("held", deletionPolicy="Delete"),
+        world.document("free"),
+        world.document("again", deletionPolicy="Delete"),
+        world.document("unheld", deletionPolicy="Delete"),
+        namespace=world.team,
+    )
+    for name in ("held", "free", "again", "unheld"):
+        world.becomes(name, "Synced")
+    assert operator.stop() == 0
+    for name in ("held", "free", "again", "unheld"):
+        world.delete(name)
+    for name in ("again", "unheld"):  # somebody with the right to do so takes our finalizer off
+        world.kube.kubectl(
+            "patch", "clientquota", name, "-n", world.team, "--type=merge",
+            "-p", '{"metadata": {"finalizers": null}}',
+        )  # fmt: skip
+    eventually(lambda: not world.get("free") and not world.get("again"))
+    world.quota("again", limits={"producerByteRate": "1Mi"}, deletionPolicy="Delete")
+    assert set(world.live()) == {"held", "free", "again", "unheld"}
+
+    again = world.start()
+    eventually(lambda: not world.get("held"), what="the held document to be released")
+    world.becomes("again", "Synced")
+    # Nothing is left of the others but their quotas: unmanaged, never removed.
+    eventually(lambda: set(world.live()) == {"free", "again", "unheld"})
+    counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
+    assert (counts["unmanaged"], counts["orphaned"]) == (2, 0)
+    assert [one["key"] for one in audited(again)] == ["producer_byte_rate"]
+
+
+def _lost_answer(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
+    """The broker does it; the process dies before it hears of it."""
+    del world
+    held = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
+
+    def strike() -> None:
+        held.wait_reached()
+        operator.kill()
+        proxy.heal()
+
+    return strike
+
+
+def _lost_status(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
+    """The broker does it, the process hears of it and looks again; it dies before any status is written."""
+    held = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
+
+    def strike() -> None:
+        held.wait_reached()
+        api_server = world.kube.pid()
+        os.kill(api_server, signal.SIGSTOP)
+        try:
+            looked = proxy.count(DESCRIBE_CLIENT_QUOTAS)
+            held.release()
+            eventually(lambda: proxy.count(DESCRIBE_CLIENT_QUOTAS) >= looked + 2)
+            eventually(lambda: audited(operator), what="the audit log to tell of it")
+            operator.kill()
+        finally:
+            os.kill(api_server, signal.SIGCONT)
+        proxy.heal()
+
+    return strike
+
+
+@pytest.mark.parametrize("crash", [_lost_answer, _lost_status])
+def test_a_process_killed_between_kafka_and_the_status_loses_and_repeats_nothing(
+    world: World, crash: Callable[[World, FaultProxy, Operator], Callable[[], None]]
+) -> None:
+    with watched_kafka(world) as proxy:
+        world.cluster(bootstrapServers=through(proxy))
+        first = world.start(ALONE)
+        for name in ("changed", "removed", "still"):
+            world.quota(name, deletionPolicy="Delete")
+        for name in ("changed", "removed", "still"):
+            world.becomes(name, "Synced")
+
+        # One batch with something new and something changed.
+        strike = crash(world, proxy, first)
+        before = sent(proxy)
+        world.kube.apply(
+            world.document("new", deletionPolicy="Delete"),
+            world.document("changed", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete"),
+            namespace=world.team,
+        )
+        strike()
+        assert world.reason("new") in {"", "Pending"}
+        assert sent(proxy) == before + 1
+        assert world.live()["changed"] == {"producer_byte_rate": 2 * MIB}
+
+        second = world.start(ALONE)
+        for name in ("new", "changed"):
+            world.becomes(name, "Synced")
+        assert sent(proxy) == before + 1, "it was written twice"
+        assert audited(second) == []
+        # What was recovered is owned: the keys say since when, and it can be removed.
+        assert world.get("new")["status"]["keys"][0]["applied"] == MIB
+
+        # And a removal.
+        strike = crash(world, proxy, second)
+        world.delete("removed")
+        strike()
+        assert has_finalizer(world.get("removed"))
+        assert "removed" not in world.live()
+        third = world.start(ALONE)
+        eventually(lambda: not world.get("removed"), what="the document to be released")
+        assert sent(proxy) == before + 2, "it was removed twice"
+        for name in ("new", "changed", "still"):
+            world.delete(name)
+        eventually(lambda: world.live() == {}, what="what was recovered to be removed as ours")
+        eventually(lambda: not world.place.items("clientquotas"))
+        assert orphans(world) == set()
+        assert third.stop() == 0

@@ -1,0 +1,117 @@
+"""Values that somebody changes behind our back: told, left alone or written back as the mode says, and never mixed up with changes of the spec."""
+
+import pytest
+
+from tests.kube.e2e.seeing import audited
+from tests.kube.e2e.world import Operator, World, eventually
+from tests.servers import raw_quotas
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+
+
+def _set(world: World, user: str, rate: float) -> None:
+    """As `World.behind_our_back`, without the two seconds that a JVM takes."""
+    raw_quotas.set_quotas(
+        world.kafka.port(), {raw_quotas.entity(user=user): {"producer_byte_rate": rate}}
+    )
+
+
+def _told(world: World, name: str, reason: str) -> int:
+    """How many events with this reason an object has."""
+    return sum(
+        one["reason"] == reason and one["regarding"]["name"] == name for one in world.events()
+    )
+
+
+def _two_more_passes(operator: Operator) -> None:
+    before = operator.metric("kquota_passes_total", cluster="prod")
+    eventually(lambda: operator.metric("kquota_passes_total", cluster="prod") >= before + 3)
+
+
+def test_drift_is_told_once_with_its_first_time_and_a_change_of_the_spec_is_none(
+    world: World,
+) -> None:
+    ignored = [{"user": {"exact": "ignored"}, "reason": "set by hand during the migration"}]
+    world.cluster(ignore=ignored)
+    operator = world.start()
+    for name in ("alice", "carol", "ignored"):
+        world.quota(name)
+    for name in ("alice", "carol", "ignored"):
+        world.becomes(name, "Synced")
+
+    world.behind_our_back("alice", producer_byte_rate=5 * MIB)
+    _set(world, "ignored", 3 * MIB)
+    world.quota("carol", limits={"producerByteRate": "2Mi"})
+    status = world.becomes("alice", "Drifted")["status"]
+    assert world.condition("alice", "Drifted")["status"] == "True"
+    assert world.condition("alice", "Ready")["status"] == "True"
+    (drift,) = status["drift"]
+    assert (drift["expected"], drift["live"]) == (MIB, 5 * MIB)
+    first_seen = drift["firstSeen"]
+    whole = eventually(
+        lambda: world.get("prod", kind="quotacluster")["status"].get("drift"),
+        what="the QuotaCluster to tell of it",
+    )
+    assert [(one["entity"], one["live"]) for one in whole] == [("user=alice", 5 * MIB)]
+    _two_more_passes(operator)
+    assert world.live()["alice"] == {"producer_byte_rate": 5 * MIB}, "Warn writes nothing"
+    assert world.live()["ignored"] == {"producer_byte_rate": 3 * MIB}
+    assert _told(world, "alice", "DriftDetected") == 1
+    for name in ("carol", "ignored"):
+        world.becomes(name, "Synced")
+        assert world.condition(name, "Drifted").get("status") != "True"
+        assert _told(world, name, "DriftDetected") == 0
+
+    # A new process knows when it was first seen, and does not tell again.
+    assert operator.stop() == 0
+    with world.counted() as writes:
+        operator = world.start()
+        _two_more_passes(operator)
+    assert writes == {}
+    assert world.get("alice")["status"]["drift"][0]["firstSeen"] == first_seen
+
+    # What the spec asks for anew is written, drift or not.
+    world.quota("alice", limits={"producerByteRate": "4Mi"})
+    status = world.becomes("alice", "Synced")["status"]
+    assert "drift" not in status
+    assert world.live()["alice"] == {"producer_byte_rate": 4 * MIB}
+    assert world.condition("alice", "Drifted")["status"] == "False"
+    assert _told(world, "alice", "DriftDetected") == 1
+
+
+def test_disabled_says_nothing_and_correct_writes_back_until_somebody_fights_us(
+    world: World,
+) -> None:
+    world.cluster(driftDetection="Disabled", interval="1s")
+    operator = world.start()
+    for name in ("alice", "bob"):
+        world.quota(name)
+    for name in ("alice", "bob"):
+        world.becomes(name, "Synced")
+    _set(world, "alice", 2 * MIB)
+    _two_more_passes(operator)
+    assert world.reason("alice") == "Synced"
+    assert world.condition("alice", "Drifted").get("status") != "True"
+    assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
+
+    world.cluster(driftDetection="Correct", interval="1s")
+    eventually(lambda: world.live()["alice"] == {"producer_byte_rate": MIB}, what="a correction")
+    eventually(lambda: _told(world, "alice", "DriftCorrected") == 1)
+    # A value that was taken away is drift, too; Kafka's own tool does it.
+    world.behind_our_back("bob", producer_byte_rate=None)
+    eventually(lambda: world.live().get("bob") == {"producer_byte_rate": MIB}, what="a correction")
+    # Somebody who changes it again and again is told of, and left alone.
+    for round_ in range(2, 4):
+        _set(world, "alice", (round_ + 1) * MIB)
+        eventually(lambda: world.live()["alice"] == {"producer_byte_rate": MIB}, what=f"{round_}")
+    _set(world, "alice", 9 * MIB)
+    world.becomes("alice", "FoughtOver")
+    _two_more_passes(operator)
+    assert world.live()["alice"] == {"producer_byte_rate": 9 * MIB}
+    assert world.condition("alice", "Stalled")["status"] == "True"
+    assert _told(world, "alice", "FoughtOver") == 1
+    assert world.reason("bob") == "Synced", "others are corrected as before"
+    corrections = [one for one in audited(operator) if "alice" in str(one["entity"])]
+    assert len(corrections) == 1 + 3

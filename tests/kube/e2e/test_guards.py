@@ -1,0 +1,180 @@
+"""What stands between a mistake and a cluster without limits: the removal guard over its window, listings with a hole, a CRD that is deleted."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kube.e2e.seeing import has_finalizer, orphans
+from tests.kube.e2e.world import CHART, RELEASE, Obj, Operator, World, eventually
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+CRD = "clientquotas.kafka-quotas.io"
+
+
+def _sync(world: World) -> dict[str, str]:
+    return {
+        "policy": "Sync",
+        "confirmSync": world.kafka.cluster_id,
+        "expectedClusterId": world.kafka.cluster_id,
+    }
+
+
+def _many(world: World, count: int, **spec: object) -> list[str]:
+    names = [f"user-{number:02}" for number in range(count)]
+    world.kube.apply(*(world.document(name, **spec) for name in names), namespace=world.team)
+    for name in names:
+        world.becomes(name, "Synced")
+    return names
+
+
+def test_eleven_deletions_one_after_the_other_trip_the_guard_also_over_a_restart(
+    world: World,
+) -> None:
+    """Seconds apart here, minutes apart in life: the window is an hour either way."""
+    world.cluster()
+    operator = world.start()
+    names = _many(world, 12, deletionPolicy="Delete")
+    for number, name in enumerate(names[:10]):
+        world.delete(name)
+        eventually(lambda gone=name: not world.get(gone), what=f"{name} to be gone")
+        if number == 5:
+            assert operator.stop() == 0
+            operator = world.start()
+    assert set(world.live()) == set(names[10:])
+    world.delete(names[10])
+    eventually(lambda: world.reason(names[10]) == "Deleting")
+    world.becomes("prod", "GuardRefused", kind="quotacluster")
+    assert world.live().keys() == set(names[10:]), "the eleventh was removed"
+    assert has_finalizer(world.get(names[10]))
+    assert "maxRemovals" in world.condition("prod", "Ready", kind="quotacluster")["message"]
+    assert "GuardRefused" in {one["reason"] for one in world.events("default")}
+    # Everything else goes on.
+    world.quota(names[11], limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
+    world.becomes(names[11], "Synced")
+    # Somebody who may says that it is meant.
+    world.cluster(guards={"maxRemovals": 11})
+    eventually(lambda: not world.get(names[10]), what="the eleventh to go")
+    world.becomes("prod", "Synced", kind="quotacluster")
+    assert set(world.live()) == {names[11]}
+
+
+def _crd(world: World) -> Obj:
+    found: Obj = json.loads(world.kube.kubectl("get", "crd", CRD, "-o", "json").stdout)
+    for name in ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"):
+        found["metadata"].pop(name, None)
+    found.pop("status", None)
+    return found
+
+
+@pytest.fixture
+def definition(world: World) -> Iterator[World]:
+    """A world whose CRD may be deleted; it is made again as it was."""
+    kept = _crd(world)
+    try:
+        yield world
+    finally:
+        if "deletionTimestamp" in world.get(CRD, kind="crd").get("metadata", {}):
+            world.place.clear()
+            eventually(lambda: not world.get(CRD, kind="crd"))
+        if not world.get(CRD, kind="crd"):
+            world.kube.kubectl("create", "-f", "-", input=json.dumps(kept))
+        world.kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{CRD}")
+
+
+def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
+    world = definition
+    kept = _crd(world)
+    world.cluster(**_sync(world))
+    operator = world.start("--deletion-timeout=8s")
+    names = _many(world, 12)
+    world.kube.kubectl("delete", "crd", CRD, "--wait=false")
+    world.becomes("prod", "GuardRefused", kind="quotacluster")
+    assert set(world.live()) == set(names)
+    # Nobody is held for ever; the limits stay.
+    eventually(lambda: not world.get(CRD, kind="crd"), what="the CRD to be gone")
+    assert set(world.live()) == set(names)
+    assert orphans(world) == {f"user={name} producer_byte_rate" for name in names}
+    before = operator.metric("kquota_passes_total", cluster="prod")
+    eventually(lambda: operator.metric("kquota_passes_total", cluster="prod") >= before + 2)
+    assert set(world.live()) == set(names), "no listing looked like an empty one"
+    assert operator.child.running
+
+    world.kube.kubectl("create", "-f", "-", input=json.dumps(kept))
+    world.kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{CRD}")
+    world.kube.apply(*(world.document(name) for name in names), namespace=world.team)
+    world.becomes(names[0], "Synced", seconds=60)
+    for name in names:
+        world.becomes(name, "Synced")
+    eventually(lambda: orphans(world) == set())
+    assert set(world.live()) == set(names)
+
+
+def _narrowed(world: World, *namespaces: str) -> tuple[str, str]:
+    """An operator's account with the rights of a chart that watches these namespaces only: its namespace and name."""
+    home = world.kube.fresh_namespace()
+    watched = ",".join(namespaces)
+    rendered = world.kube.helm(
+        "template", f"{RELEASE}-narrow", str(CHART), "--namespace", home, "--set", "crds.enabled=false",
+        "--set", f"watch.namespaces={{{watched}}}", "--set", "fullnameOverride=narrow",
+        "--set", "admissionPolicies.enabled=false", "--set", "rbac.aggregate=false",
+        "--set", "rbac.releaseRole=false",
+    ).stdout  # fmt: skip
+    wanted = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+    parts = [
+        part
+        for part in rendered.split("\n---\n")
+        if any(f"\nkind: {kind}\n" in f"\n{part}" for kind in wanted) and "helm.sh/hook" not in part
+    ]
+    world.kube.kubectl("apply", "-n", home, "-f", "-", input="\n---\n".join(parts))
+    return home, "narrow"
+
+
+def test_a_namespace_that_may_not_be_listed_stops_all_removals(world: World) -> None:
+    here, there = world.team, world.kube.fresh_namespace()
+    home, account = _narrowed(world, here, there)
+    world.cluster(**_sync(world))
+    operator = Operator(
+        world.kube,
+        world.folder,
+        namespace=home,
+        account=account,
+        rendered=[one.replace(world.place.namespace, home) for one in world.place.arguments],
+        arguments=["--namespace", here, "--namespace", there],
+        identity="narrow",
+    )
+    world.operators.append(operator)
+    eventually(operator.ready)
+    world.quota("alice", namespace=here)
+    world.quota("gone", namespace=here)
+    world.quota("bob", namespace=there)
+    world.becomes("alice", "Synced", namespace=here)
+    world.becomes("gone", "Synced", namespace=here)
+    world.becomes("bob", "Synced", namespace=there)
+
+    binding = json.loads(
+        world.kube.kubectl("get", "rolebinding", "-n", there, "-o", "json").stdout
+    )["items"][0]
+    world.kube.kubectl("delete", "rolebinding", "-n", there, binding["metadata"]["name"])
+    world.delete("gone", namespace=here)
+    world.kube.kubectl("patch", "clientquota", "bob", "-n", there, "--type=merge",
+                       "-p", '{"metadata": {"finalizers": null}}')  # fmt: skip
+    world.delete("bob", namespace=there)
+    world.becomes("prod", "ListingIncomplete", kind="quotacluster")
+    before = operator.metric("kquota_passes_total", cluster="prod")
+    eventually(lambda: operator.metric("kquota_passes_total", cluster="prod") >= before + 2)
+    assert set(world.live()) == {"alice", "gone", "bob"}, "something was removed"
+    assert has_finalizer(world.get("gone", namespace=here))
+    # What is to be set is set.
+    world.quota("alice", limits={"producerByteRate": "2Mi"}, namespace=here)
+    world.becomes("alice", "Synced", namespace=here)
+    assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
+
+    for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        binding["metadata"].pop(name, None)
+    world.kube.kubectl("apply", "-n", there, "-f", "-", input=json.dumps(binding))
+    eventually(lambda: not world.get("gone", namespace=here), what="the removal to be made up for")
+    eventually(lambda: "gone" not in world.live())
+    world.becomes("prod", "Synced", kind="quotacluster")

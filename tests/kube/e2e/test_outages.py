@@ -1,0 +1,99 @@
+"""Brokers and API servers that are away for a while: what waits, what is said of it, and that nothing is given up but what was asked for."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kube.e2e.seeing import has_finalizer, orphans
+from tests.kube.e2e.world import World, eventually
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+
+
+@pytest.fixture
+def outage(world: World) -> Iterator[World]:
+    """A world whose broker may be killed; it is started again afterwards."""
+    try:
+        yield world
+    finally:
+        if not world.kafka.running():
+            world.kafka.start(1)
+
+
+def _cluster_events(world: World) -> dict[str, str]:
+    return {one["reason"]: one["note"] for one in world.events("default")}
+
+
+def test_a_broker_that_is_down_delays_changes_and_deletions_give_up_in_time(outage: World) -> None:
+    world = outage
+    world.cluster()
+    first = world.start("--deletion-timeout=12s", "--no-leader-elect")
+    for name in ("late", "early", "restarted", "stays"):
+        world.quota(name, deletionPolicy="Delete")
+    for name in ("late", "early", "restarted", "stays"):
+        world.becomes(name, "Synced")
+
+    world.kafka.kill(1)
+    world.quota("late", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
+    world.quota("new", deletionPolicy="Delete")
+    world.delete("early")
+    for name in ("late", "new"):
+        world.becomes(name, "BrokerUnavailable")
+        assert world.condition(name, "Reconciling")["status"] == "True"
+    world.becomes("prod", "BrokerUnavailable", kind="quotacluster")
+    # A blip is not worth a write to a document that is in order.
+    assert world.reason("stays") == "Synced"
+    assert has_finalizer(world.get("early")), "a deletion waits for the broker"
+    eventually(lambda: not world.get("early"), what="the deletion to give up")
+    assert orphans(world) == {"user=early producer_byte_rate"}
+    assert f"{world.team}/early" in _cluster_events(world)["Released"]
+
+    # A process that begins while the broker is away knows as much.
+    first.kill()
+    world.start("--deletion-timeout=12s", "--no-leader-elect", ready=False)
+    asked = time.monotonic()
+    world.delete("restarted")
+    eventually(lambda: not world.get("restarted"), what="the deletion to give up")
+    assert time.monotonic() - asked > 10, "the deletion did not wait for the broker"
+    assert orphans(world) == {f"user={one} producer_byte_rate" for one in ("early", "restarted")}
+
+    world.kafka.start(1)
+    for name in ("late", "new", "stays"):
+        world.becomes(name, "Synced", seconds=60)
+    assert world.live() == {
+        "late": {"producer_byte_rate": 2 * MIB},
+        **{one: {"producer_byte_rate": MIB} for one in ("early", "restarted", "new", "stays")},
+    }
+    counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
+    assert (counts["orphaned"], counts["unmanaged"]) == (2, 0)
+
+
+def test_an_api_server_that_restarts_while_changes_happen_costs_time_only(world: World) -> None:
+    world.cluster()
+    operator = world.start()
+    world.kube.apply(
+        *(world.document(f"user-{number}", deletionPolicy="Delete") for number in range(8)),
+        namespace=world.team,
+    )
+    world.kube.stop_apiserver()
+    world.kube.start_apiserver()
+    world.kube.apply(
+        world.document("user-1", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete"),
+        world.document("later"),
+        namespace=world.team,
+    )
+    world.delete("user-0")
+    world.becomes("later", "Synced", seconds=60)
+    world.becomes("user-1", "Synced", seconds=60)
+    eventually(lambda: not world.get("user-0"), seconds=60)
+    for number in range(1, 8):
+        world.becomes(f"user-{number}", "Synced")
+    assert operator.child.running
+    expected = {f"user-{number}": {"producer_byte_rate": MIB} for number in range(2, 8)}
+    expected["user-1"] = {"producer_byte_rate": 2 * MIB}
+    expected["later"] = {"producer_byte_rate": MIB}
+    assert world.live() == expected
+    eventually(operator.ready, seconds=60)

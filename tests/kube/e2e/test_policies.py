@@ -1,0 +1,137 @@
+"""What each policy and each deletionPolicy makes of creating, changing and deleting: in the broker, in statuses, in the records."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.kube.e2e.seeing import has_finalizer, orphans
+from tests.kube.e2e.world import World, eventually
+from tests.servers import raw_quotas
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+DELETIONS: dict[str, dict[str, object]] = {
+    "unset": {},
+    "retain": {"deletionPolicy": "Retain"},
+    "delete": {"deletionPolicy": "Delete"},
+}
+CREATED = {"producer_byte_rate": MIB, "request_percentage": 50.0}
+CHANGED = {"producer_byte_rate": 2 * MIB}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One policy.
+
+    Attributes:
+        spec: Of the QuotaCluster.
+        cluster: Reason of the QuotaCluster.
+        created: Reason of a document for something new, and what is live then.
+        taken: Reason of a document for something that has another value, and whether that is replaced.
+        changed: Reason of a document that was changed, and what is live then.
+        held: Which documents carry the finalizer.
+        removed: Which documents take their quotas along.
+    """
+
+    spec: dict[str, object]
+    cluster: str = "Synced"
+    created: tuple[str, dict[str, float]] = ("Synced", CREATED)
+    taken: tuple[str, float] = ("Synced", 2 * MIB)
+    changed: tuple[str, dict[str, float]] = ("Synced", CHANGED)
+    held: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+
+
+TABLE = {
+    "Observe": Row(
+        spec={"policy": "Observe"},
+        cluster="ObserveOnly",
+        created=("ObserveOnly", {}),
+        taken=("ObserveOnly", MIB),
+        changed=("ObserveOnly", {}),
+    ),
+    "CreateOnly": Row(
+        spec={"policy": "CreateOnly"},
+        taken=("PolicyRestricted", MIB),
+        changed=("PolicyRestricted", CREATED),
+    ),
+    "Upsert": Row(spec={}, held={"delete"}, removed={"delete"}),
+    "Sync unconfirmed": Row(
+        spec={"policy": "Sync", "expectedClusterId": "ID"},
+        cluster="SyncNotConfirmed",
+        held={"delete"},
+        removed={"delete"},
+    ),
+    "Sync": Row(
+        spec={"policy": "Sync", "confirmSync": "ID", "expectedClusterId": "ID"},
+        held={"unset", "delete"},
+        removed={"unset", "delete"},
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", TABLE)
+def test_create_update_and_delete_under_each_policy(world: World, policy: str) -> None:
+    row = TABLE[policy]
+    ours = {
+        key: world.kafka.cluster_id if value == "ID" else value for key, value in row.spec.items()
+    }
+    raw_quotas.set_quotas(
+        world.kafka.port(),
+        {raw_quotas.entity(user=one): {"producer_byte_rate": MIB} for one in ("taken", "same")},
+    )
+    world.cluster(**ours)
+    world.start()
+    _creating(world, row)
+    _changing(world, row)
+    _deleting(world, row)
+    assert world.reason("prod", kind="quotacluster") == row.cluster
+
+
+def _creating(world: World, row: Row) -> None:
+    first = {"producerByteRate": "1Mi", "requestPercentage": 50}
+    world.kube.apply(
+        *(world.document(name, limits=first, **more) for name, more in DELETIONS.items()),
+        world.document("taken", limits={"producerByteRate": "2Mi"}),
+        world.document("same", limits={"producerByteRate": "1Mi"}),
+        namespace=world.team,
+    )
+    reason, expected = row.created
+    for name in DELETIONS:
+        obj = world.becomes(name, reason)
+        assert world.live().get(name, {}) == expected
+        assert has_finalizer(obj) is (name in row.held), name
+    world.becomes("taken", row.taken[0])
+    world.becomes("same", "Synced")
+    assert world.live()["taken"] == {"producer_byte_rate": row.taken[1]}
+    assert world.live()["same"] == {"producer_byte_rate": MIB}
+    world.becomes("prod", row.cluster, kind="quotacluster")
+
+
+def _changing(world: World, row: Row) -> None:
+    second = {"producerByteRate": "2Mi"}
+    world.kube.apply(
+        *(world.document(name, limits=second, **more) for name, more in DELETIONS.items()),
+        namespace=world.team,
+    )
+    reason, expected = row.changed
+    for name in DELETIONS:
+        world.becomes(name, reason)
+        assert world.live().get(name, {}) == expected, name
+
+
+def _deleting(world: World, row: Row) -> None:
+    world.kube.kubectl(
+        "delete", "clientquota", *DELETIONS, "-n", world.team, "--wait=true", "--timeout=30s"
+    )
+    last = row.changed[1]
+    expected = {name: last for name in DELETIONS if last and name not in row.removed}
+
+    def told() -> bool:
+        live = {name: values for name, values in world.live().items() if name in DELETIONS}
+        kept = {f"user={name} {key}" for name, values in expected.items() for key in values}
+        counts = world.get("prod", kind="quotacluster")["status"]["counts"]
+        return live == expected and orphans(world) == kept and counts["orphaned"] == len(kept)
+
+    eventually(told, what=f"{expected} to be left as orphans; live: {world.live()}")

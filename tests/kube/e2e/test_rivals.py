@@ -1,0 +1,109 @@
+"""Two documents for one limit: who has it, what the other says, and what happens when one of them goes."""
+
+import pytest
+
+from tests.kube.e2e.seeing import History, sent, through, watched_kafka
+from tests.kube.e2e.world import World, eventually
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+
+
+@pytest.mark.parametrize("policy", ["Sync", "Upsert"])
+def test_the_next_in_line_takes_over_without_a_moment_in_between(world: World, policy: str) -> None:
+    confirmed = {"confirmSync": world.kafka.cluster_id, "expectedClusterId": world.kafka.cluster_id}
+    gone = {} if policy == "Sync" else {"deletionPolicy": "Delete"}
+    with watched_kafka(world) as proxy:
+        world.cluster(
+            policy=policy,
+            bootstrapServers=through(proxy),
+            **(confirmed if policy == "Sync" else {}),
+        )
+        world.start()
+        world.quota("first", user="alice", limits={"producerByteRate": "1Mi"}, **gone)
+        world.becomes("first", "Synced")
+        world.kube.apply(
+            world.document("second", user="alice", limits={"producerByteRate": "2Mi"}, **gone),
+            world.document("third", user="alice", limits={"producerByteRate": "3Mi"}, **gone),
+            world.document("other-key", user="alice", limits={"consumerByteRate": "4Mi"}, **gone),
+            namespace=world.team,
+        )
+        world.becomes("other-key", "Synced")
+        for loser in ("second", "third"):
+            world.becomes(loser, "Conflict")
+            assert world.condition(loser, "Stalled")["status"] == "True"
+            assert world.condition(loser, "Conflict")["status"] == "True"
+            assert "first" in world.condition(loser, "Ready")["message"]
+        assert world.live()["alice"] == {"producer_byte_rate": MIB, "consumer_byte_rate": 4 * MIB}
+
+        before = sent(proxy)
+        world.kube.kubectl("delete", "clientquota", "third", "-n", world.team, "--timeout=30s")
+        world.place.kube.kubectl("get", "quotacluster", "prod")
+        assert sent(proxy) == before, "deleting a loser wrote to Kafka"
+
+        with History(world.kafka.port(), "alice") as history:
+            eventually(lambda: history.states)
+            world.delete("first")
+            world.becomes("second", "Synced")
+            eventually(lambda: not world.get("first"), what="the winner to be gone")
+        assert history.of("producer_byte_rate") == [MIB, 2 * MIB]
+        assert history.of("consumer_byte_rate") == [4 * MIB]
+        assert world.condition("second", "Conflict")["status"] == "False"
+        assert sent(proxy) == before + 1
+
+
+def test_a_loser_that_comes_and_goes_changes_nothing_whatever_it_asks_for(world: World) -> None:
+    world.cluster(
+        policy="Sync", confirmSync=world.kafka.cluster_id, expectedClusterId=world.kafka.cluster_id
+    )
+    operator = world.start()
+    world.quota("first", user="alice", limits={"producerByteRate": "1Mi"})
+    world.becomes("first", "Synced")
+    world.quota("second", user="alice", limits={"producerByteRate": "1Mi"}, deletionPolicy="Delete")
+    world.becomes("second", "Conflict")
+    world.quota("second", user="alice", limits={"producerByteRate": "5Mi"}, deletionPolicy="Delete")
+    world.becomes("second", "Conflict")
+    assert operator.stop() == 0
+    with History(world.kafka.port(), "alice") as history:
+        world.delete("second")
+        world.start()
+        eventually(lambda: not world.get("second"), what="the loser to be gone")
+        world.becomes("first", "Synced")
+    assert history.of("producer_byte_rate") == [MIB]
+
+
+def test_the_ungranted_duplicate_of_a_stranger_changes_nothing(world: World) -> None:
+    stranger = world.kube.fresh_namespace()
+    with watched_kafka(world) as proxy:
+        world.cluster(
+            bootstrapServers=through(proxy),
+            tenants=[
+                {
+                    "namespaces": [world.team],
+                    "entities": [{"user": {"prefix": "al"}}],
+                    "allow": ["Delete"],
+                }
+            ],
+        )
+        world.start()
+        world.quota("mine", user="alice", deletionPolicy="Delete")
+        world.becomes("mine", "Synced")
+        before = sent(proxy)
+        world.quota("theirs", user="alice", limits={"producerByteRate": "9Mi"}, namespace=stranger)
+        theirs = world.becomes("theirs", "NotGranted", namespace=stranger)
+        assert world.team not in str(theirs["status"])
+        assert world.reason("mine") == "Synced"
+        world.quota("theirs", user="alice", limits={"producerByteRate": "8Mi"}, namespace=stranger)
+        world.becomes("theirs", "NotGranted", namespace=stranger)
+        world.delete("theirs", namespace=stranger)
+        eventually(lambda: not world.get("theirs", namespace=stranger))
+        assert sent(proxy) == before
+        assert world.live()["alice"] == {"producer_byte_rate": MIB}
+        # Nor does it keep anything alive that its owner takes away.
+        world.quota("theirs", user="alice", limits={"producerByteRate": "9Mi"}, namespace=stranger)
+        world.becomes("theirs", "NotGranted", namespace=stranger)
+        world.delete("mine")
+        eventually(lambda: not world.get("mine"))
+        assert "alice" not in world.live()
+        assert world.reason("theirs", namespace=stranger) == "NotGranted"
