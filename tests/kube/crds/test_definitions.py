@@ -44,6 +44,11 @@ def undocumented(node: Mapping[str, Any], at: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", CRDS)
 def test_every_field_is_described_where_kubectl_explain_looks(kube: KubeCluster, kind: str) -> None:
+    def is_published() -> bool:
+        """That is a moment after the definition is established, one kind after the other."""
+        return kube.kubectl("explain", kind, check=False).returncode == 0
+
+    kube.wait_until(is_published, f"explain {kind}")
     published = kube.api.get("/openapi/v3/apis/kafka-quotas.io/v1alpha1").need()
     found = published["components"]["schemas"][f"io.kafka-quotas.v1alpha1.{kind}"]
     assert list(undocumented(found, kind)) == []

@@ -126,6 +126,18 @@ def older() -> Iterator[KubeCluster]:
         yield running
 
 
+def known_to(schema: Mapping[str, Any], document: Any) -> Any:
+    """A document without the fields that a schema does not have: nobody could store those."""
+    if isinstance(document, list):
+        return [known_to(schema.get("items", {}), one) for one in document]
+    fields = schema.get("properties")
+    if not isinstance(document, dict) or fields is None:
+        return document
+    return {
+        name: known_to(fields[name], value) for name, value in document.items() if name in fields
+    }
+
+
 def stored_under_the_previous(kube: KubeCluster) -> list[str]:
     """Paths of resources of every form, with a full status."""
     made = [one for one in ACCEPTED if one["kind"] in CRDS]
@@ -133,7 +145,9 @@ def stored_under_the_previous(kube: KubeCluster) -> list[str]:
         quota(entity=form, limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": "1Gi"})
         for form in FORMS
     ]  # fmt: skip
-    made.append(cluster(**documents.FULL_CLUSTER))
+    whole = cluster(**documents.FULL_CLUSTER)
+    spec = schema_of("QuotaCluster", PREVIOUS)["properties"]["spec"]
+    made.append({**whole, "spec": known_to(spec, whole["spec"])})
     paths = []
     for number, document in enumerate(made):
         one = {**document, "metadata": {"name": f"one-{number}"}}
