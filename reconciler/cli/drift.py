@@ -122,7 +122,8 @@ def _once(
         made.append((target, prepared))
         if not told(target, prepared):
             return Exit.ERROR
-        return Exit.CHANGES if detailed and _found(prepared) else Exit.DONE
+        drifted = any(not one.ignored for one in _found(prepared))
+        return Exit.CHANGES if detailed and drifted else Exit.DONE
 
     code = for_each(console, chosen, work)
     if output == "json":

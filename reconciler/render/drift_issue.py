@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.change import Finding
-from reconciler.render.documents import load
+from reconciler.render.documents import Reader, load
 from reconciler.render.names import entity_text, escaped, markdown, prose
 from reconciler.render.read_preview import read_finding
 from reconciler.render.units import PER_BROKER, count, instant, limit
@@ -57,12 +57,18 @@ def read_drift(text: str, *, where: str) -> DriftReport:
     for name in ("clusterId", "checkedAt", "drift"):
         if name not in fields:
             top.fail(f"an object with the field {name!r}")
-    found = tuple(read_finding(one, "drift") for one in fields["drift"].items())
+    found = tuple(_finding(one) for one in fields["drift"].items())
     return DriftReport(
         cluster_id=fields["clusterId"].text(),
         checked_at=fields["checkedAt"].text(),
-        findings=found,
+        findings=tuple(one for one in found if not one.ignored),
     )
+
+
+def _finding(reader: Reader) -> Finding:
+    """One row; what an ignore rule acts on is in the report, and is nobody's incident."""
+    ignored = dict(reader.pairs()).get("section")
+    return read_finding(reader, "ignored" if ignored and ignored.value == "ignored" else "drift")
 
 
 def issue_title(label: str, report: DriftReport) -> str:

@@ -33,6 +33,17 @@ def test_drift_is_told_with_both_values_and_left_alone(kquota, applied, sandbox)
     assert rate(sandbox) == 5000.0
 
 
+def test_drift_that_an_ignore_rule_acts_on_is_shown_and_is_no_reason_to_fail(
+    kquota, applied, sandbox
+):
+    with (applied / "kquota.yaml").open("a") as file:
+        file.write("  ignore:\n    - user: {exact: a}\n      reason: the canary sets its own\n")
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    ran = kquota("drift", "--detailed-exitcode", "--format", "json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["drift"][0]["section"] == "ignored"
+
+
 def test_drift_is_known_since_it_was_first_seen(kquota, applied, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
     first = json.loads(kquota("drift", "--format", "json").out)["drift"][0]

@@ -65,3 +65,12 @@ def test_it_fits_and_says_how_much_is_missing(limit):
     assert len(made) <= limit
     rows = sum(line.startswith("| `user=") for line in made.splitlines())
     assert f"… and {3000 - rows:,} rows more." in made
+
+
+def test_what_an_ignore_rule_acts_on_is_no_incident():
+    ignored = replace(
+        FOUND[0], entity=entity(user="canary"), ignored=True, note="ignored: it sets its own"
+    )
+    made = report([*FOUND, ignored])
+    assert made.findings == report().findings
+    assert made.facts == report().facts
