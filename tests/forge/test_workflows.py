@@ -340,6 +340,22 @@ def test_a_comment_over_the_limit_is_cut_and_links_to_the_run(bench, api):
     assert planned.summary.count("| + |") == 900
 
 
+def test_a_project_in_a_folder_is_planned_there_and_remarks_have_whole_paths(
+    tmp_path, api, simulated
+):
+    bench = Workbench(tmp_path, api, simulated.bootstrap)
+    bench.git("checkout", "-q", "-b", "main")
+    bench.write(infra__kquota_yaml=PROJECT, infra__quotas__a_yaml=quota("a"))
+    bench.commit("begin")
+    proposed(bench, 7, "change", infra__quotas__b_yaml=quota("b"))
+    inputs = "label: prod\n          working-directory: infra\n          fail-on-changes: true"
+    planned = bench.plan(7, edit=lambda text: text.replace("label: prod", inputs))
+    assert not planned.ok  # as asked: there are changes
+    assert planned.outputs["exit-code"] == "2"
+    assert "2 to create" in seen(api.bodies(7)[0])
+    assert "file=infra/quotas/b.yaml,line=" in planned.log
+
+
 # ---- what was reviewed -------------------------------------------------------------------------
 
 

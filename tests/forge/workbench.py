@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -225,8 +226,9 @@ class Workbench:
     def run(
         self, workflow: str, event_name: str, event: dict, *, store: Path | None = None,
         token: str = "ghs_workflow", env: dict[str, str] | None = None,  # noqa: S107 - a token of the fake
+        edit: Callable[[str], str] = str,
     ) -> Ran:  # fmt: skip
-        """Run one workflow of `examples/github` as it stands there."""
+        """Run one workflow of `examples/github` as it stands there, or with an edit."""
         self._runs += 1
         here = self.folder / f"run-{self._runs}"
         store = store or here / "store"
@@ -235,7 +237,7 @@ class Workbench:
         owner, _, name = self.api.repository.partition("/")
         whole = event | {"repository": {"full_name": self.api.repository, "name": name, "default_branch": "main", "owner": {"login": owner}}}  # fmt: skip
         (here / "event.json").write_text(json.dumps(whole))
-        (here / workflow).write_text(self._workflow(workflow))
+        (here / workflow).write_text(edit(self._workflow(workflow)))
         command = [
             str(go_program("act")), event_name, "-C", str(self.repository), "-W", str(here / workflow),
             "-e", str(here / "event.json"), "-P", "ubuntu-24.04=-self-hosted", "--no-skip-checkout", "--no-cache-server",
