@@ -1,0 +1,87 @@
+"""`kquota override --kubernetes` while an operator runs and writes: in force at once, told, over when its time is over."""
+
+import subprocess
+import threading
+
+import pytest
+
+from tests.kube.e2e.seeing import audited
+from tests.kube.e2e.world import KQUOTA, World, eventually
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+
+
+def kquota(world: World, *arguments: str, code: int = 0) -> str:
+    """What `kquota override ... --kubernetes` says to an administrator."""
+    done = subprocess.run(
+        [str(KQUOTA), "override", *arguments, "--kubernetes", "--cluster=prod",
+         f"--operator-namespace={world.place.namespace}", f"--kubeconfig={world.kube.kubeconfig}"],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def rate(world: World, user: str) -> float | None:
+    return world.live().get(user, {}).get("producer_byte_rate")
+
+
+def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written(
+    world: World,
+) -> None:
+    world.cluster()
+    operator = world.start()
+    for name in ("alice", "bob"):
+        world.quota(name)
+        world.becomes(name, "Synced")
+
+    over = threading.Event()
+
+    def keep_writing() -> None:
+        for number in range(200):
+            if over.is_set():
+                return
+            world.quota(f"other-{number % 10}", limits={"producerByteRate": MIB + number})
+
+    busy = threading.Thread(target=keep_writing)
+    busy.start()
+    try:
+        said = kquota(world, "set", "user=alice", "producer_byte_rate=50Mi", "--for=20s",
+                      "--reason=INC-1", "--yes")  # fmt: skip
+        assert "overridden" in said
+        assert rate(world, "alice") == 50 * MIB, "it returned when a pass was over"
+        obj = world.becomes("alice", "OverrideActive")
+        key = obj["status"]["keys"][0]
+        assert "INC-1" in str(obj["status"])
+        assert key["desired"] in {1048576, "1048576", "1Mi"}, "what is declared is shown beside it"
+        assert "INC-1" in kquota(world, "list")
+        _ = kquota(world, "set", "user=bob", "producer_byte_rate=unset", "--for=1h",
+                   "--reason=INC-2", "--yes")  # fmt: skip
+        assert rate(world, "bob") is None
+        # A change of what is declared waits for the end of the override.
+        world.quota("alice", limits={"producerByteRate": "2Mi"})
+        world.becomes("alice", "OverrideActive")
+        assert rate(world, "alice") == 50 * MIB
+    finally:
+        over.set()
+        busy.join()
+    world.becomes("alice", "Synced", seconds=40)
+    assert rate(world, "alice") == 2 * MIB
+    assert rate(world, "bob") is None, "the other one goes on"
+    _ = kquota(world, "remove", "user=bob", "--yes")
+    assert rate(world, "bob") == MIB
+    world.becomes("bob", "Synced")
+
+    told = [one for one in audited(operator) if "alice" in str(one["entity"])]
+    assert [one["after"] for one in told] == [MIB, 50 * MIB, 2 * MIB]
+    for number in range(10):
+        name = f"other-{number}"
+        if world.get(name):
+            world.becomes(name, "Synced")
+    # What nobody declares has no value to come back to.
+    refused = kquota(world, "set", "user=nobody", "producer_byte_rate=1Mi", "--for=1h",
+                     "--reason=x", "--yes", code=1)  # fmt: skip
+    assert "user=nobody" in refused
+    eventually(lambda: "INC" not in kquota(world, "list"))
