@@ -189,7 +189,8 @@ class Leader:
             await self._hold(resign)
             await self._release()
             self._certain_until = None
-        except LeaseLost:
+        except LeaseLost as error:
+            _log.error("%s", error)
             # Not None: the watchdog goes on counting until the process has ended.
             self._certain_until = min(self._certain_until or 0.0, self._clock.monotonic())
             self.lost.set()

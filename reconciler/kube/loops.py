@@ -61,11 +61,10 @@ class Loops:
         """Something about ``key`` changed for these clusters."""
         for name in clusters:
             present = name in self._cache.clusters
-            if present and not self._ours(name):
-                continue
-            if (name in self._running) != present:
-                self._changed.set()
-            if present and name in self._running:
+            ours = present and self._ours(name)
+            if (name in self._running) != ours:
+                self._changed.set()  # It came or went, or another operator serves it from now on.
+            if ours and name in self._running:
                 self._running[name].loop.mailbox.put(key)
             if not present and LOST in self._running:
                 self._running[LOST].loop.mailbox.put(name)
