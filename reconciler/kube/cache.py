@@ -16,7 +16,9 @@ from reconciler.kube.resources import (
     generation_of,
     has_finalizer,
     labels_of,
+    name_of,
     requested_at,
+    resource_version_of,
     uid_of,
 )
 
@@ -25,6 +27,9 @@ NOT_KEPT: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 SHARED_CHARACTERS: Final = 64
 """Longer texts are hardly ever equal."""
+
+MOST_ENDED: Final = 10_000
+"""So many deletions are remembered, so that a listing from before one of them brings nothing back."""
 
 
 def slim(obj: Obj) -> Obj:
@@ -65,16 +70,36 @@ def _what_matters(obj: Obj) -> tuple[object, ...]:
     )
 
 
+def _version(obj: Obj) -> int | None:
+    """The resource version as a number; they grow within one kind (KEP-5504, and etcd's revisions before it)."""
+    return _number(resource_version_of(obj))
+
+
+def _number(version: str) -> int | None:
+    return int(version) if version.isascii() and version.isdecimal() else None
+
+
+def _is_before(one: Obj, other: Obj) -> bool:
+    """Whether one was written before the other, as far as their versions tell."""
+    earlier, later = _version(one), _version(other)
+    return earlier is not None and later is not None and earlier < later
+
+
 class Cache:
     """ClientQuotas by cluster and QuotaClusters by name, as last seen.
 
     Methods that take note of something answer with the names of the clusters that have to be looked at again.
+
+    What is heard comes by three ways (watch, listings, answers to our own writes) and in no common order: a listing of
+    many pages is older than what the watch told meanwhile, and an event may tell of a status that we have replaced
+    since. So nothing older ever takes the place of something newer, and what was deleted does not come back.
     """
 
     def __init__(self) -> None:
         self._documents: dict[str, dict[str, Obj]] = {}
         self._cluster_of: dict[str, str] = {}
         self._departed: dict[str, dict[str, Obj]] = {}
+        self._ended: dict[str, None] = {}
         self.clusters: dict[str, Obj] = {}
 
     @property
@@ -105,10 +130,12 @@ class Cache:
         return self._departed.pop(cluster, {})
 
     def seen(self, obj: Obj) -> frozenset[str]:
-        """A ClientQuota as it is now."""
+        """A ClientQuota as it is now, or was a while ago."""
         document, cluster = document_of(obj), cluster_name_of(obj)
         earlier_cluster = self._cluster_of.get(document)
         earlier = None if earlier_cluster is None else self._documents[earlier_cluster][document]
+        if self._is_over(obj, earlier):
+            return frozenset()
         woken: set[str] = set()
         if earlier is not None and earlier_cluster is not None and uid_of(earlier) != uid_of(obj):
             # Deleted and made again between two looks: the first one departed.
@@ -121,50 +148,86 @@ class Cache:
         return frozenset(woken)
 
     def gone(self, obj: Obj) -> frozenset[str]:
-        """A ClientQuota was deleted."""
-        document = document_of(obj)
-        cluster = self._cluster_of.pop(document, None)
-        if cluster is None:
+        """A ClientQuota was deleted; one of the same name that was made since stays."""
+        self._end(obj)
+        if not self.knows(obj):
             return frozenset()
+        document = document_of(obj)
+        cluster = self._cluster_of.pop(document)
         known = self._documents[cluster].pop(document)
         if not self._documents[cluster]:
             del self._documents[cluster]
         self._departed.setdefault(cluster, {})[document] = known
         return frozenset({cluster})
 
-    def listed(self, items: Iterable[Obj], *, namespace: str | None = None) -> frozenset[str]:
-        """A complete listing, of one namespace or of all: what is not in it is gone."""
+    def listed(
+        self, items: Iterable[Obj], *, namespace: str | None = None, version: str = ""
+    ) -> frozenset[str]:
+        """A complete listing, of one namespace or of all: what is not in it and not newer is gone.
+
+        Args:
+            items: All objects.
+            namespace: Which one was listed; ``None`` = all.
+            version: Resource version of the listing; "" = it is as new as anything.
+        """
         found: set[str] = set()
         woken: set[str] = set()
         for obj in items:
             found.add(document_of(obj))
             woken |= self.seen(obj)
         prefix = "" if namespace is None else f"{namespace}/"
-        for document in [
-            one for one in self._cluster_of if one.startswith(prefix) and one not in found
-        ]:
-            woken |= self.gone(self._documents[self._cluster_of[document]][document])
+        missing = [one for one in self._cluster_of if one.startswith(prefix) and one not in found]
+        for document in missing:
+            known = self._documents[self._cluster_of[document]][document]
+            if _is_within(known, version):
+                woken |= self.gone(known)
         return frozenset(woken)
 
     def cluster_seen(self, obj: Obj) -> frozenset[str]:
-        """A QuotaCluster as it is now."""
-        name = obj["metadata"]["name"]
+        """A QuotaCluster as it is now, or was a while ago."""
+        name = name_of(obj)
         earlier = self.clusters.get(name)
+        if self._is_over(obj, earlier):
+            return frozenset()
         self.clusters[name] = slim(obj)
         changed = earlier is None or _what_matters(earlier) != _what_matters(obj)
         return frozenset({name}) if changed else frozenset()
 
-    def cluster_gone(self, name: str) -> frozenset[str]:
-        """A QuotaCluster was deleted."""
-        return frozenset({name}) if self.clusters.pop(name, None) is not None else frozenset()
+    def cluster_gone(self, obj: Obj) -> frozenset[str]:
+        """A QuotaCluster was deleted; one of the same name that was made since stays."""
+        self._end(obj)
+        name = name_of(obj)
+        known = self.clusters.get(name)
+        if known is None or uid_of(known) != uid_of(obj):
+            return frozenset()
+        del self.clusters[name]
+        return frozenset({name})
 
-    def clusters_listed(self, items: Iterable[Obj]) -> frozenset[str]:
-        """A complete listing of QuotaClusters."""
+    def clusters_listed(self, items: Iterable[Obj], *, version: str = "") -> frozenset[str]:
+        """A complete listing of QuotaClusters; as :meth:`listed`."""
         woken: set[str] = set()
         found: set[str] = set()
         for obj in items:
-            found.add(obj["metadata"]["name"])
+            found.add(name_of(obj))
             woken |= self.cluster_seen(obj)
-        for name in [one for one in self.clusters if one not in found]:
-            woken |= self.cluster_gone(name)
+        for one in [one for name, one in self.clusters.items() if name not in found]:
+            if _is_within(one, version):
+                woken |= self.cluster_gone(one)
         return frozenset(woken)
+
+    def _is_over(self, obj: Obj, known: Obj | None) -> bool:
+        """Whether what is told of an object is no longer so."""
+        return uid_of(obj) in self._ended or (known is not None and _is_before(obj, known))
+
+    def _end(self, obj: Obj) -> None:
+        """Remember that this very object was deleted: a uid is never used again."""
+        if uid := uid_of(obj):
+            self._ended[uid] = None
+            if len(self._ended) > MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
+
+
+def _is_within(obj: Obj, version: str) -> bool:
+    """Whether a listing of this version would hold the object, if it were still there."""
+    written, listed = _version(obj), _number(version)
+    return written is None or listed is None or written <= listed

@@ -52,7 +52,10 @@ class Everything:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False
             else:
-                self._wake(self._cache.listed(found.items, namespace=namespace), "listing")
+                woken = self._cache.listed(
+                    found.items, namespace=namespace, version=found.resource_version
+                )
+                self._wake(woken, "listing")
         if complete:
             self._heard()
         return complete
@@ -66,5 +69,6 @@ class Everything:
         except KubernetesError as error:
             _LOG.warning("QuotaClusters could not be listed: %s", error)
             return False
-        self._wake(self._cache.clusters_listed(found.items), "listing")
+        woken = self._cache.clusters_listed(found.items, version=found.resource_version)
+        self._wake(woken, "listing")
         return True

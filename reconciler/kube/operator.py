@@ -223,7 +223,7 @@ class Operator:
         self._heard("quotaclusters")
         name = name_of(obj)
         deleted = kind == "DELETED"
-        woken = self._cache.cluster_gone(name) if deleted else self._cache.cluster_seen(obj)
+        woken = self._cache.cluster_gone(obj) if deleted else self._cache.cluster_seen(obj)
         self._loops.wake(woken, name)
 
     def _secret(self, kind: str, obj: Obj) -> None:

@@ -44,6 +44,10 @@ class FakeKubeApi:
         """An object as it is now."""
         return self.objects[resource.plural, namespace or "", name]
 
+    def next_version(self) -> str:
+        """A resource version that is newer than all so far."""
+        return str(next(self._versions))
+
     # ---- the methods of Api -----------------------------------------------------------------
 
     async def get(self, resource: Any, namespace: str | None, name: str, **_: Any) -> Any:

@@ -106,8 +106,8 @@ def test_clusters_wake_by_their_spec_and_when_they_go():
     assert cache.cluster_seen(quota_cluster("prod")) == frozenset()
     assert cache.cluster_seen(quota_cluster("prod", generation=2)) == {"prod"}
     assert cache.clusters_listed([quota_cluster("test")]) == {"prod", "test"}
-    assert cache.cluster_gone("prod") == frozenset()
-    assert cache.cluster_gone("test") == {"test"}
+    assert cache.cluster_gone(quota_cluster("prod")) == frozenset()
+    assert cache.cluster_gone(quota_cluster("test")) == {"test"}
 
 
 def test_what_nobody_reads_is_not_kept():
@@ -115,3 +115,54 @@ def test_what_nobody_reads_is_not_kept():
     assert slim(obj)["metadata"]["annotations"] == {"mine": "kept"}
     assert "managedFields" not in slim(obj)["metadata"]
     assert "managedFields" in obj["metadata"]
+
+
+def test_a_listing_from_before_an_event_takes_nothing_back():
+    cache = Cache()
+    _ = cache.seen(quota("a", resourceVersion="7", generation=1))
+    _ = cache.seen(quota("a", resourceVersion="12", generation=2))
+    _ = cache.seen(quota("new", uid="u2", resourceVersion="13"))
+    _ = cache.gone(quota("old", uid="u3", resourceVersion="14"))
+    older = [quota("a", resourceVersion="7"), quota("old", uid="u3", resourceVersion="3")]
+    assert cache.listed(older, version="10") == frozenset()
+    assert sorted(cache.of("prod")) == ["team/a", "team/new"]
+    assert cache.of("prod")["team/a"]["metadata"]["generation"] == 2
+    assert cache.take_departed("prod") == {}
+
+
+def test_what_is_missing_in_a_newer_listing_is_gone():
+    cache = Cache()
+    _ = cache.seen(quota("a", resourceVersion="12"))
+    assert cache.listed([], version="12") == {"prod"}
+    assert not cache.of("prod")
+
+
+def test_an_event_that_is_older_than_the_answer_to_our_own_write_takes_no_status_back():
+    cache = Cache()
+    _ = cache.seen(quota("a", resourceVersion="9", status={"entity": "user=a"}))
+    _ = cache.seen(quota("a", resourceVersion="8"))
+    assert cache.of("prod")["team/a"]["status"] == {"entity": "user=a"}
+
+
+def test_a_late_word_of_a_deletion_leaves_the_one_that_was_made_since():
+    cache = Cache()
+    _ = cache.seen(quota("a", uid="u1", resourceVersion="5"))
+    _ = cache.seen(quota("a", uid="u2", resourceVersion="9"))
+    assert cache.gone(quota("a", uid="u1", resourceVersion="8")) == frozenset()
+    assert list(cache.of("prod")) == ["team/a"]
+    assert list(cache.take_departed("prod")) == ["team/a"]
+
+
+def test_a_quota_cluster_that_was_deleted_does_not_come_back_by_an_older_listing():
+    cache = Cache()
+    one = quota_cluster("prod")
+    one["metadata"]["resourceVersion"] = "5"
+    _ = cache.cluster_seen(one)
+    assert cache.cluster_gone(one) == {"prod"}
+    assert cache.clusters_listed([one], version="6") == frozenset()
+    again = quota_cluster("prod", uid="c2")
+    again["metadata"]["resourceVersion"] = "9"
+    assert cache.cluster_seen(again) == {"prod"}
+    assert cache.cluster_gone(one) == frozenset()
+    assert cache.clusters_listed([], version="8") == frozenset()
+    assert list(cache.clusters) == ["prod"]

@@ -127,7 +127,7 @@ def test_a_document_that_somebody_else_patched_meanwhile_is_held_at_the_next_try
         obj = world.obj("alice")
         obj["metadata"]["labels"] = {"by": "somebody"}
         obj["metadata"]["finalizers"] = ["example.org/theirs"]
-        obj["metadata"]["resourceVersion"] = "999"
+        obj["metadata"]["resourceVersion"] = world.api.next_version()
 
     meanwhile(world, ("patch", "clientquotas"), label)
     world.turn()
