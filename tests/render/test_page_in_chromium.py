@@ -167,8 +167,8 @@ def test_an_entity_in_a_table_is_looked_up_by_pressing_it(browser, pages):
 
 def test_a_table_sorts_both_ways_and_says_so(browser, pages):
     opened(browser, pages["plan"])
-    press = "document.querySelectorAll('#quotas thead button')[2].click(); return document.querySelectorAll('#quotas thead th')[2].ariaSort"
-    values = "return [...document.querySelectorAll('#quotas tbody.rows tr')].map((one) => one.cells[2].innerText.split('\\n')[0])"
+    press = "document.querySelectorAll('#quotas thead button')[3].click(); return document.querySelectorAll('#quotas thead th')[3].ariaSort"
+    values = "return [...document.querySelectorAll('#quotas tbody.rows tr')].map((one) => one.cells[3].innerText.split('\\n')[0])"
     assert browser.run(press) == "ascending"
     up = browser.run(values)
     assert up[:2] == ["77 B/s", "4 KiB/s"]
@@ -206,7 +206,7 @@ def test_ten_thousand_entities_stay_a_page_of_few_rows_and_quick_answers(browser
     assert browser.run(STATUS) == "0 of 10,000 entities"
     assert "Nothing fits" in browser.run(FIRST)
     browser.run(TYPE, "#quotas input[type=search]", "")
-    browser.run("document.querySelectorAll('#quotas thead button')[2].click()")
+    browser.run("document.querySelectorAll('#quotas thead button')[3].click()")
     assert 10 < browser.run(ROWS) < 80
     browser.run(TYPE, ".ask input", "user-00120")
     assert (
@@ -356,6 +356,12 @@ def test_paper_gets_open_tables_in_light_colours_and_no_controls(browser, pages)
     assert browser.run(ROWS) < 80
     assert browser.run(STATUS) == "10,000 entities"
     opened(browser, pages["plan"])
+    browser.emulate(media="print")
+    narrow = {"width": 720, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.command("Emulation.setDeviceMetricsOverride", narrow)
+    wide = "return [...document.querySelectorAll('table')].filter((one) => one.scrollWidth > document.documentElement.clientWidth).length"
+    assert browser.run(wide) == 0
+    browser.command("Emulation.clearDeviceMetricsOverride", {})
     assert browser.command("Page.printToPDF", {"printBackground": True})["data"]
 
 

@@ -121,8 +121,9 @@ function quotasSection(look) {
       columns: [
         column.entity(),
         { title: "Level", facet: true, text: (row) => `${row[8]} ${facts.levels[row[8]]}`, sort: (row) => row[8], cell: (row) => element("span.small", {}, facts.levels[row[8]]) },
+        column.pill("Stands as", 6),
         ...shown.map((at) => column.value(facts.keys[at].name.replaceAll("_", " "), at + 1)),
-        column.pill("Stands as", 6), column.words("Document", 7),
+        column.words("Document", 7),
       ],
     }) : says("No quotas."));
 }
