@@ -21,7 +21,12 @@ it is taken as Markdown, and nothing in it says where to post. The token comes f
 GITLAB_TOKEN), never from an argument.
 
 A host that refuses, or does not answer, is a warning and exit 0, so that a failing comment never fails a plan;
-with --required it is exit 1. A document that is edited, cut off or no plan is exit 1; one of another format is 4."""
+with --required it is exit 1. A document that is edited, cut off or no plan is exit 1; one of another format is 4.
+
+\b
+Example:
+  kquota post github plan.json --label prod --pull 7 --summary
+  kquota post gitlab plan.json --label prod"""
 
 GITHUB_HELP: Final = """A comment per label on a pull request, a job summary, annotations, outputs; an issue for drift.
 

@@ -106,5 +106,7 @@ def _audit(target: Target) -> "FileAuditLog":
     from reconciler.inventory.audit import FileAuditLog
 
     path = target.root / target.chosen.audit_log
-    make_folder(path.parent)  # before anything is sent: what is done and cannot be told is worse than not done
+    make_folder(
+        path.parent
+    )  # before anything is sent: what is done and cannot be told is worse than not done
     return FileAuditLog(path)

@@ -57,7 +57,10 @@ _TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_RE
 
 
 class Cluster:
-    """The connections of one client: one that works, and one per broker while somebody asks for it."""
+    """The connections of one client: one that works, and one per broker while somebody asks for it.
+
+    ``refused`` is the refusal that ended this client for good; ``None`` while there was none.
+    """
 
     def __init__(self, config: ClientConfig, *, events: Events, clock: Clock) -> None:
         self._config = config
@@ -68,7 +71,7 @@ class Cluster:
         self._by_node: dict[int, Connection] = {}
         # One lock per broker: while one is dialed in vain, the others go on answering.
         self._dialing: dict[int | None, asyncio.Lock] = {}
-        self._refused: AuthenticationError | None = None
+        self.refused: AuthenticationError | None = None
         self._cluster_id = ""
         self._login = Login(config, clock)
         self._context: ssl.SSLContext | None = None
@@ -82,11 +85,6 @@ class Cluster:
     def cluster_id(self) -> str:
         """Id of the cluster that answered first; "" before."""
         return self._cluster_id
-
-    @property
-    def refused(self) -> AuthenticationError | None:
-        """The refusal that ended this client for good; ``None`` while there was none."""
-        return self._refused
 
     def deadline(self, seconds: float | None, *, least: float = 0.0) -> Deadline:
         """The end of a call that begins now; without ``seconds`` the configured one, but at least ``least``."""
@@ -189,8 +187,8 @@ class Cluster:
 
     async def _connection(self, node: int | None, deadline: Deadline) -> Connection:
         """One that is up, or a new one; all failures to set one up are retried here until the deadline."""
-        if self._refused is not None:
-            raise self._refused
+        if self.refused is not None:
+            raise self.refused
         found = await self._usable(node)
         if found is not None:
             return found
@@ -281,7 +279,7 @@ class Cluster:
                 )
                 return
             error.hint = error.hint or _LOGIN_HINT
-            self._refused = error
+            self.refused = error
             raise error
         never_worked = not self._cluster_id
         hopeless = isinstance(error, DnsError) or attempts.suspicious >= SUSPICIOUS_TRIES
