@@ -265,6 +265,10 @@ def _trouble(obj: Obj, error: KquotaError) -> Trouble:
     return trouble_of(error)
 
 
+_AGREEING: Final = frozenset({Cause.ADOPT, Cause.CONVERGED})
+"""Live as declared, and only not recorded so."""
+
+
 def _of_plan(obj: Obj, report: Pass, plan: Plan) -> dict[Reason, str]:
     found: dict[Reason, str] = {}
     withheld = [one for one in report.withheld if one.change.removes]
@@ -279,8 +283,9 @@ def _of_plan(obj: Obj, report: Pass, plan: Plan) -> dict[Reason, str]:
     if failure and report.error is None:
         found[Reason.BROKER_UNAVAILABLE] = failure
     policy = None if report.preview is None else report.preview.policy
-    if policy is Policy.OBSERVE and plan.restricted:
-        found[Reason.OBSERVE_ONLY] = f"{_several(len(plan.restricted), 'difference')} only shown"
+    differing = [one for one in plan.restricted if one.cause not in _AGREEING]
+    if policy is Policy.OBSERVE and differing:
+        found[Reason.OBSERVE_ONLY] = f"{_several(len(differing), 'difference')} only shown"
     if spec_of(obj).get("policy") == Policy.SYNC and policy is Policy.UPSERT:
         found[Reason.SYNC_NOT_CONFIRMED] = (
             f"policy Sync is not confirmed for {plan.cluster_id}, so Upsert is in force;"

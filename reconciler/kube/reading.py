@@ -225,15 +225,15 @@ class Reading:
 
     def _left_alone(self, one: Finding) -> tuple[Reason, str]:
         """What is reported and not written, but for drift."""
-        unsettled = one.cause in {Cause.ADOPT, Cause.CONVERGED} or (
-            (one.entity, one.key) in self.owned.intents
-        )
+        agrees = one.cause in {Cause.ADOPT, Cause.CONVERGED}
+        unsettled = agrees or (one.entity, one.key) in self.owned.intents
         removal = one.cause in {Cause.PRUNE, Cause.GONE}
         cases: tuple[tuple[bool, Reason, str], ...] = (
             (one.cause is Cause.OVERRIDE and one.action is Action.NOTHING, Reason.OVERRIDE_ACTIVE, _OVERRIDDEN),
             (one.cause is Cause.FROZEN, Reason.CONFLICT, "another document has it that is suspended or cannot be used"),
             (one.cause is Cause.CHANGED_BY_ANOTHER, Reason.POLICY_RESTRICTED,
              "no longer declared, but somebody else changed it since, so it is not removed"),
+            (self.observes and agrees, Reason.SYNCED, "as declared; nothing is recorded under Observe"),
             (self.observes, Reason.OBSERVE_ONLY, _difference(one)),
             (unsettled, Reason.OUTCOME_UNKNOWN, "an earlier write may still land"),
             (removal and not self._is_complete, Reason.HELD, "not every document was read, so nothing is removed"),

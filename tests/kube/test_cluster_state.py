@@ -224,3 +224,15 @@ def test_the_last_sync_is_told_again_when_it_has_grown_old():
     made.clock.advance(600)
     ran(made)
     assert made.writes == ["cluster"]
+
+
+def test_under_observe_a_limit_that_is_live_as_declared_is_no_difference():
+    made = world({ALICE: {RATE: 5000.0}}, resource("a", ALICE, {RATE: 5000}), policy="Observe")
+    ran(made)
+    assert ready(made)["reason"] == "Synced"
+    document = made.objects["team/a"]["status"]
+    assert condition_of(document, "Ready")["reason"] == "Synced"
+    made.put(resource("a", ALICE, {RATE: 6000}))
+    ran(made)
+    assert ready(made)["reason"] == "ObserveOnly"
+    assert condition_of(made.objects["team/a"]["status"], "Ready")["reason"] == "ObserveOnly"

@@ -29,7 +29,7 @@ def _cluster_events(world: World) -> dict[str, str]:
 
 def test_a_broker_that_is_down_delays_changes_and_deletions_give_up_in_time(outage: World) -> None:
     world = outage
-    world.cluster()
+    world.cluster(properties={"default.api.timeout.ms": 2000, "request.timeout.ms": 2000})
     first = world.start("--deletion-timeout=12s", "--no-leader-elect")
     for name in ("late", "early", "restarted", "stays"):
         world.quota(name, deletionPolicy="Delete")
