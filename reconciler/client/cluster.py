@@ -57,10 +57,7 @@ _TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_RE
 
 
 class Cluster:
-    """The connections of one client: one that works, and one per broker while somebody asks for it.
-
-    ``refused`` is the refusal that ended this client for good; ``None`` while there was none.
-    """
+    """The connections of one client; ``refused`` is the refusal that ended it for good, ``None`` while there was none."""
 
     def __init__(self, config: ClientConfig, *, events: Events, clock: Clock) -> None:
         self._config = config
