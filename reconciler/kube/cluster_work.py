@@ -15,6 +15,7 @@ from reconciler.kube import finalizers
 from reconciler.kube.cache import Cache
 from reconciler.kube.cluster_state import SecretUse
 from reconciler.kube.inventory import KubeInventory
+from reconciler.kube.records import entity_of
 from reconciler.kube.resources import (
     Obj,
     deletion_requested_at,
@@ -160,7 +161,7 @@ class ClusterWork:
             orders = self._orders(cluster, expected, complete=complete)
             rules = orders.rules
             taken, unheld = await self._hold(cluster, rules)
-            settled = gather(taken.values(), owned, waiting=unheld)
+            settled = self._gathered(taken, unheld)
             ports = Ports(
                 store=store,
                 inventory=self._inventory,
@@ -186,9 +187,10 @@ class ClusterWork:
             cluster=cluster,
             rules=rules,
             report=report,
-            settled=gather(standings.values(), self._inventory.owned, waiting=unheld),
+            settled=self._gathered(standings, unheld),
             standings=standings,
             unheld=unheld,
+            unreadable=self._inventory.unreadable,
             records_known=self._records_known is not False,
             documents=self._around.cache.of(self._name),
             behaves_as=behaves_as,
@@ -225,6 +227,17 @@ class ClusterWork:
             if document in present and uid_of(present[document]) == uid_of(one.obj)
         }
 
+    def _gathered(self, standings: Mapping[str, Standing], unheld: frozenset[str]) -> Settled:
+        """What all documents together ask for; what a status that cannot be read may own is asked for by nobody."""
+        unreadable = self._inventory.unreadable
+        subjects = (entity_of(one.obj) for name, one in standings.items() if name in unreadable)
+        return gather(
+            standings.values(),
+            self._inventory.owned,
+            waiting=unheld | unreadable.keys(),
+            untouched={one for one in subjects if one is not None},
+        )
+
     def _configured(self, obj: Obj) -> QuotaCluster:
         problems = cluster_problems(obj, allow_references=self._around.settings.allow_references)
         if problems:
@@ -244,8 +257,8 @@ class ClusterWork:
 
     def _orders(self, cluster: QuotaCluster, expected: str, *, complete: bool) -> Orders:
         rules = cluster.rules(policy=Policy.OBSERVE if cluster.suspend else None, complete=complete)
-        if self._around.settings.namespaces:
-            # To remove what nobody declared one has to have seen every namespace.
+        if self._around.settings.namespaces or self._inventory.unreadable:
+            # To remove what nobody declared one has to have seen every namespace, and read every record.
             rules = replace(rules, exclusive=False)
         return Orders(
             rules=rules,

@@ -5,6 +5,7 @@ the ConfigMaps from the API server. What a pass learns is kept in memory until :
 statuses were written; intents are written at once, so that a crash in between loses no ownership.
 """
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -28,8 +29,13 @@ from reconciler.quota.owned import (
     RecordChange,
 )
 
+_LOG: Final = logging.getLogger("reconciler.kube")
+
 TRIES: Final = 3
 """How often a write begins again after somebody else wrote meanwhile: ``kquota override`` does."""
+
+
+_UNREAD: Final = Owned(cluster_id="", known=False)
 
 
 class KubeInventory:
@@ -40,11 +46,16 @@ class KubeInventory:
         cache: What was seen of the documents.
         name: Of the QuotaCluster.
         namespace: Where the ConfigMaps are.
+
+    Attributes:
+        owned: The records as far as this pass knows them; of no cluster where they could not be read.
+        unreadable: Documents whose status cannot be read, and why. What they own is in no record, and is to be left alone.
     """
 
     def __init__(self, api: Api, cache: Cache, *, name: str, namespace: str) -> None:
         self._api, self._cache, self._name, self._namespace = api, cache, name, namespace
-        self.owned = Owned(cluster_id="", known=False)
+        self.owned = _UNREAD
+        self.unreadable: Mapping[str, InventoryError] = {}
         self._kept = shards.Kept(rest=self.owned)
         self._stored: dict[str, Obj] = {}
         self._departed: dict[str, Obj] = {}
@@ -56,22 +67,27 @@ class KubeInventory:
         """The records as they stand in Kubernetes now.
 
         Raises:
-            InventoryError: A status or a ConfigMap cannot be read.
+            InventoryError: A ConfigMap cannot be read.
             KubernetesError: The API server cannot be asked.
         """
+        # Or what an earlier pass knew would be written over what has come since.
+        self.owned, self.unreadable = _UNREAD, {}
         await self._read(cluster_id)
         self._intents, self._overrides = {}, []
         return self.seen_again()
 
     def seen_again(self) -> Owned:
-        """The same, after the cache has changed (a complete listing).
-
-        Raises:
-            InventoryError: A status cannot be read.
-        """
+        """The same, after the cache has changed (a complete listing)."""
         self._departed.update(self._cache.take_departed(self._name))
-        rest = release(self._kept.rest, self._departed.values())
-        self.owned = owned_from(rest.cluster_id, self._cache.of(self._name).values(), rest)
+        lost: dict[str, InventoryError] = {}
+        rest = release(self._kept.rest, self._departed.values(), unreadable=lost)
+        for document, error in lost.items():
+            _LOG.warning("%s is gone and left limits that nobody owns now: %s", document, error)
+            del self._departed[document]
+        unreadable: dict[str, InventoryError] = {}
+        documents = self._cache.of(self._name).values()
+        self.owned = owned_from(rest.cluster_id, documents, rest, unreadable=unreadable)
+        self.unreadable = unreadable
         return self.owned
 
     async def load(self, cluster_id: str) -> Owned:
@@ -113,7 +129,9 @@ class KubeInventory:
         if not self.owned.cluster_id:
             return
         holding = live_documents(
-            obj for document, obj in self._cache.of(self._name).items() if document in live
+            obj
+            for document, obj in self._cache.of(self._name).items()
+            if document in live and document not in self.unreadable
         )
         kept = {
             pair: intent
@@ -127,7 +145,7 @@ class KubeInventory:
         """Keep, as orphaned, what documents that go applied to another cluster than that of this pass.
 
         Raises:
-            InventoryError: A status or a ConfigMap of that cluster cannot be read.
+            InventoryError: A ConfigMap of that cluster cannot be read.
             KubernetesError: The records could not be read or written.
         """
         if not objects:

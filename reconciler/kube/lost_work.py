@@ -7,6 +7,7 @@ is made again.
 
 from collections.abc import Callable, Mapping
 
+from reconciler.errors import KquotaError
 from reconciler.kube import finalizers
 from reconciler.kube.cache import Cache
 from reconciler.kube.comparing import unchanged
@@ -41,19 +42,24 @@ class LostWork:
         self._inventory_of = inventory_of
 
     async def __call__(self, wake: Wake) -> Turn:
-        """Look at all of them.
-
-        Raises:
-            KquotaError: The records of a document that goes could not be kept; the loop tries again.
-        """
+        """Look at all of them; one that goes is held where its records could not be kept."""
         del wake
         unsaved: set[str] = set()
+        failed: list[KquotaError] = []
         for cluster, documents in self._cache.lost().items():
             unsaved |= await self._statuses(documents)
             for cluster_id, some in _by_cluster_id(documents).items():
-                unsaved |= await self._release(some, self._inventory_of(cluster), cluster_id)
-        left = f"{len(unsaved)} documents without a cluster could not be written" if unsaved else ""
-        return Turn(retry=bool(unsaved), note=left)
+                try:
+                    unsaved |= await self._release(some, self._inventory_of(cluster), cluster_id)
+                except (
+                    KquotaError
+                ) as error:  # The records of one cluster hold up nobody of another.
+                    failed.append(error)
+        words = [str(error) for error in failed]
+        if unsaved:
+            words.append(f"{len(unsaved)} documents without a cluster could not be written")
+        again = bool(unsaved) or any(error.retriable for error in failed)
+        return Turn(retry=again, note="; ".join(words))
 
     async def _statuses(self, documents: Mapping[str, Obj]) -> set[str]:
         standings = [stand(obj, {}) for obj in documents.values() if not is_terminating(obj)]

@@ -184,8 +184,9 @@ ROWS: Final = (
     _stuck(Reason.UNSUPPORTED_BROKER, "QC", "the Kafka cluster does not know the requests that quotas need",
            "Brokers need Kafka 2.6 or later; kquota doctor names the request that is missing.", event="UnsupportedBroker"),
     _stuck(Reason.RECORDS_UNREADABLE, "QC", "the records of what was applied cannot be read, so nothing is done",
-           "The QuotaCluster's message names the object that is damaged: a ConfigMap in the operator's namespace or a status. "
-           "Restore it from a backup. Records are never taken for empty, because removals would then be forgotten.",
+           "On a QuotaCluster the message names a damaged ConfigMap in the operator's namespace: restore it from a backup. On a "
+           "ClientQuota its own status is damaged: put back what was edited; everybody else is served meanwhile. "
+           "Records are never taken for empty, because removals would then be forgotten.",
            event="RecordsUnreadable"),
     _stuck(Reason.OTHER_WRITER, "QC", "another writer looks after the same entities",
            "Give the two writers scopes that do not meet (spec.scope), or let one of them go; it is forgotten after 30 days.",

@@ -5,7 +5,7 @@ removals into orphans without a word. Records of another cluster id are not ours
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -173,7 +173,13 @@ def _time(value: object) -> float:
 # ---- all documents ---------------------------------------------------------------------------
 
 
-def owned_from(cluster_id: str, objects: Iterable[Obj], rest: Owned) -> Owned:
+def owned_from(
+    cluster_id: str,
+    objects: Iterable[Obj],
+    rest: Owned,
+    *,
+    unreadable: MutableMapping[str, InventoryError] | None = None,
+) -> Owned:
     """The records of a cluster: those of live documents, and the rest that no live document holds.
 
     A live document's own record beats one in the rest. What a document left that is gone stays its own, even where
@@ -183,6 +189,8 @@ def owned_from(cluster_id: str, objects: Iterable[Obj], rest: Owned) -> Owned:
         cluster_id: Whose records.
         objects: The live ClientQuotas, those on their way out included; each once.
         rest: Released and orphaned records, intents, overrides.
+        unreadable: Takes note of documents whose status cannot be read, and why; they are passed over then, and
+            whoever asks has to leave alone what they may own. ``None`` = the first one is an error.
 
     Raises:
         InventoryError: A status cannot be read.
@@ -192,20 +200,24 @@ def owned_from(cluster_id: str, objects: Iterable[Obj], rest: Owned) -> Owned:
     drift = dict(rest.drift_since)
     names: set[str] = set()
     for obj in objects:
-        names.add(document_of(obj))
-        found = entries_of(cluster_id, obj)
-        if not found:
+        try:
+            found = _said(cluster_id, obj)
+        except InventoryError as error:
+            if unreadable is None:
+                raise
+            unreadable[document_of(obj)] = error
             continue
-        subject = entity_of(obj)
-        if subject is None:
-            raise damaged(obj, "it has records and no entity that can be read")
-        for one in found:
+        names.add(document_of(obj))
+        if found is None:
+            continue
+        subject, entries, since = found
+        for one in entries:
             rival = held.get((subject, one.key))
             if rival is None or _rank(one) > _rank(rival):
                 held[subject, one.key] = one
             if one.intent is not None:
                 intents[subject, one.key] = one.intent
-        drift.update({(subject, key): at for key, at in drift_of(cluster_id, obj).items()})
+        drift.update({(subject, key): at for key, at in since.items()})
     records = {
         subject: _departed(record, subject, names, held) for subject, record in rest.records.items()
     }
@@ -222,6 +234,19 @@ def owned_from(cluster_id: str, objects: Iterable[Obj], rest: Owned) -> Owned:
         orphaned=frozenset(pair for pair in rest.orphaned if _is_still_orphaned(pair, held, rest)),
         known=rest.known or bool(held),
     )
+
+
+def _said(
+    cluster_id: str, obj: Obj
+) -> tuple[Entity, tuple[Entry, ...], Mapping[Key, float]] | None:
+    """All that a status records for this cluster, and of which entity; ``None`` = nothing."""
+    found = entries_of(cluster_id, obj)
+    if not found:
+        return None
+    subject = entity_of(obj)
+    if subject is None:
+        raise damaged(obj, "it has records and no entity that can be read")
+    return subject, found, drift_of(cluster_id, obj)
 
 
 def _rank(one: Entry) -> tuple[bool, float, float, str]:
@@ -249,15 +274,25 @@ def _is_still_orphaned(pair: Pair, held: Mapping[Pair, Entry], rest: Owned) -> b
     return owner is None or owner.document == one.owner.document
 
 
-def release(rest: Owned, objects: Iterable[Obj]) -> Owned:
+def release(
+    rest: Owned,
+    objects: Iterable[Obj],
+    *,
+    unreadable: MutableMapping[str, InventoryError] | None = None,
+) -> Owned:
     """The rest with the records of documents that are gone, so that the planner can judge them.
+
+    Args:
+        rest: What the ConfigMaps hold.
+        objects: The documents as they were last seen.
+        unreadable: As in :func:`owned_from`.
 
     Raises:
         InventoryError: A status cannot be read.
     """
     gone = tuple(objects)
     nobody = Owned(cluster_id=rest.cluster_id, known=False)
-    left = owned_from(rest.cluster_id, gone, nobody)
+    left = owned_from(rest.cluster_id, gone, nobody, unreadable=unreadable)
     records = dict(rest.records)
     for subject, record in left.records.items():
         made = records.get(subject, NO_RECORD)

@@ -29,6 +29,8 @@ from reconciler.manifest.document import ClientQuota, Declined, from_resource
 from reconciler.manifest.schema_names import QUOTA
 from reconciler.quota.claims import Claim, Settled, settle
 from reconciler.quota.desired import Declaration
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMNS
 from reconciler.quota.owned import Owned, Pair
 from reconciler.quota.patterns import form
 from reconciler.quota.state import set_values
@@ -133,21 +135,38 @@ def stand(
 
 
 def gather(
-    standings: Iterable[Standing], owned: Owned, *, waiting: Collection[str] = ()
+    standings: Iterable[Standing],
+    owned: Owned,
+    *,
+    waiting: Collection[str] = (),
+    untouched: Collection[Entity] = (),
 ) -> Settled:
     """What all documents of one cluster together ask for, rivals settled.
 
     Args:
         standings: Each document once; those on their way out count as deleted.
         owned: The records, which tell who holds a pair at present.
-        waiting: Documents that may not ask for anything yet; what they own is frozen.
+        waiting: Documents that may not ask for anything yet; what they own is frozen, and what they would ask for is
+            nobody else's to remove.
+        untouched: Entities of which nobody can tell whose their limits are: who asks for any of them waits, too.
     """
     everything = tuple(standings)
+    held_up = [
+        one.claim.declaration
+        for one in everything
+        if one.claim is not None
+        and (one.document in waiting or one.claim.declaration.entity in untouched)
+    ]
+    silent = {*waiting, *(one.document for one in held_up)}
     return settle(
-        [one.claim for one in everything if one.claim is not None and one.document not in waiting],
+        [one.claim for one in everything if one.claim is not None and one.document not in silent],
         owned=owned,
-        frozen=[one.document for one in everything if one.freezes or one.document in waiting],
-        halted=frozenset().union(*(one.halted for one in everything)),
+        frozen=[one.document for one in everything if one.freezes or one.document in silent],
+        halted=frozenset().union(
+            *(one.halted for one in everything),
+            ((one.entity, key) for one in held_up for key, _ in set_values(one.limits)),
+            ((subject, key) for subject in untouched for key in COLUMNS),
+        ),
     )
 
 

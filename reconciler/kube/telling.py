@@ -5,10 +5,10 @@ finalizers, because an object that goes takes its status along; then the QuotaCl
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reconciler.errors import Forbidden
+from reconciler.errors import Forbidden, InventoryError, KquotaError
 from reconciler.kube import finalizers
 from reconciler.kube.cluster_state import SecretUse, cluster_status
 from reconciler.kube.comparing import unchanged
@@ -55,6 +55,7 @@ class Found:
         standings: What each document may ask for.
         documents: The documents as objects, as they are by now.
         unheld: Documents that could not be held, so that nothing was written for them.
+        unreadable: Documents whose status cannot be read, and why; nothing was written for them either.
         records_known: Whether the records could be read; without them nobody is released.
         behaves_as: Line of Kafka versions, "" where the cluster was not asked.
         secret: The credentials in use; ``None`` where there are none.
@@ -68,6 +69,7 @@ class Found:
     standings: Mapping[str, Standing]
     documents: Mapping[str, Obj]
     unheld: frozenset[str] = frozenset()
+    unreadable: Mapping[str, InventoryError] = field(default_factory=dict[str, InventoryError])
     records_known: bool = True
     behaves_as: str = ""
     secret: SecretUse | None = None
@@ -158,11 +160,15 @@ class Telling:
         now, owned = self._clock.now(), self._inventory.owned
         held = dict(finalizers.holds_back(leaving, owned, found.report))
         # Another cluster answers, or is meant, than the one that they were applied to.
-        strange = finalizers.applied_elsewhere(leaving, owned.cluster_id)
+        legible = {one: obj for one, obj in leaving.items() if one not in found.unreadable}
+        strange = finalizers.applied_elsewhere(legible, owned.cluster_id)
         if found.report.error is not None:
             held |= {
                 document: pairs for _, some in strange.items() for document, pairs in some.items()
             }
+        for document in leaving.keys() & found.unreadable.keys():
+            # Somebody may mend its status yet; if nobody does, its quotas stay.
+            _ = held.setdefault(document, set())
         late = {
             document
             for document in held
@@ -221,7 +227,7 @@ class Telling:
             after = document_status(
                 one,
                 settled=found.settled,
-                report=found.report if document not in found.unheld else _unheld(found.report),
+                report=_report_for(document, found),
                 owned=self._inventory.owned,
                 previous=before,
                 now=now,
@@ -271,9 +277,14 @@ class Telling:
         await self._writes.events(((found.obj, one) for one in events), otherwise=None)
 
 
-def _unheld(report: Pass) -> Pass:
-    """What a pass means for a document that was left out of it."""
-    error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
+def _report_for(document: str, found: Found) -> Pass:
+    """What the pass means for a document, also for one that was left out of it."""
+    report = found.report
+    error: KquotaError | None = found.unreadable.get(document)
+    if error is None and document in found.unheld:
+        error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
+    if error is None:
+        return report
     return Pass(
         cluster=report.cluster, error=error, started_at=report.started_at, ended_at=report.ended_at
     )
@@ -293,7 +304,7 @@ def _token(one: Standing, found: Found) -> tuple[object, ...]:
 
 def _spoken_of(found: Found) -> set[str]:
     """Documents that the pass has something to say of."""
-    named = set(found.settled.losses) | found.unheld
+    named = set(found.settled.losses) | found.unheld | found.unreadable.keys()
     report = found.report
     if report.preview is not None:
         plan = report.preview.plan
