@@ -161,3 +161,13 @@ def test_changes_may_come_one_by_one_or_together(owned, changes):
     for change in changes:
         one_by_one = one_by_one.with_changes([change])
     assert one_by_one == owned.with_changes(changes)
+
+
+def test_a_record_lists_its_pairs_with_their_owners():
+    one, other = Owner(document="team/a"), Owner(document="team/b")
+    record = NO_RECORD.with_pair(Key.REQUEST_PERCENTAGE, 50.0, other)
+    record = record.with_pair(Key.PRODUCER_BYTE_RATE, 1024.0, one)
+    assert list(record.pairs()) == [
+        (Key.PRODUCER_BYTE_RATE, one),
+        (Key.REQUEST_PERCENTAGE, other),
+    ]
