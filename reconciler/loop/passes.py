@@ -59,8 +59,13 @@ class Passes:
             # What may be tried again is among the planned removals then, and must not count twice.
             before = max(await self.window.count(at) - len(self._open), 0)
         except KquotaError as error:
-            return self._remembered(
-                Pass(cluster=self.name, error=error, started_at=at, ended_at=self._clock.now())
+            ended = self._clock.now()
+            return Pass(
+                cluster=self.name,
+                error=error,
+                sightings=self.vigil.sightings,
+                started_at=at,
+                ended_at=ended,
             )
         counted: frozenset[Pair] = frozenset()
 
@@ -82,21 +87,23 @@ class Passes:
             before_sending=count,
             fenced=not counts_drift,
         )
-        if made.preview is not None and counts_drift:
-            self.vigil = self.vigil.after(
+        vigil = self.vigil
+        if made.preview is not None:
+            vigil = vigil.after(
                 made.preview.plan,
                 corrected=corrected(made.outcome),
                 now=made.started_at,
                 first_seen=made.drift_since,
             )
+        # Drift that was known before is still shown while nothing counts, or it would be taken for over.
+        sightings = vigil.sightings
+        if counts_drift:
+            self.vigil = vigil
         try:
             await self._settle(counted, made.outcome, at)
         except KquotaError as error:
             made = replace(made, error=made.error or error)
-        return self._remembered(made)
-
-    def _remembered(self, made: Pass) -> Pass:
-        return replace(made, sightings=self.vigil.sightings)
+        return replace(made, sightings=sightings)
 
     async def _settle(self, counted: frozenset[Pair], outcome: Outcome | None, at: float) -> None:
         """Take back what was counted and did not happen."""

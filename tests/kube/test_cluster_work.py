@@ -45,7 +45,7 @@ class World:
     """A QuotaCluster `prod`, its documents, and as many operators as a test begins."""
 
     def __init__(self, *, patience: float = 600.0, **spec: Any) -> None:
-        self.patience = patience
+        self.patience, self.fenced = patience, False
         self.api = FakeKubeApi(namespace="ops")
         self.kafka = FakeCluster()
         self.sessions = Sessions(self.kafka)
@@ -77,7 +77,7 @@ class World:
                 writes=Writes(self.api, cache=self.cache, clock=clock, identity="op"),
                 clock=clock,
                 audit=self.audit,
-                fenced=lambda: False,
+                fenced=lambda: self.fenced,
                 looks_after=lambda cluster_id, name: name,
                 secret_of=lambda name: None,
                 passed=lambda report, conflicts: None,

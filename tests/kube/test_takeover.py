@@ -1,0 +1,81 @@
+"""The first while after a takeover: what an earlier leader sent may still land, so differences are not called drift yet."""
+
+from typing import Any
+
+from reconciler.kube.served import QUOTA_CLUSTERS
+from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from tests.kube.worlds import resource
+
+
+def cluster_status(world: World) -> dict[str, Any]:
+    status: dict[str, Any] = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    return status
+
+
+def drifted(status: dict[str, Any]) -> str:
+    return str(next(one for one in status["conditions"] if one["type"] == "Drifted")["status"])
+
+
+def taken_over(world: World) -> None:
+    """Another process leads from now on, and another one led until now."""
+    world.kafka.clock.advance(60)
+    world.begin()
+    world.fenced = True
+    world.writes()
+
+
+def test_drift_that_was_told_before_a_takeover_is_not_called_over():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.kafka.write(ALICE, RATE, 9000.0)
+    for _ in range(2):
+        world.turn(resync=True)
+    assert drifted(cluster_status(world)) == drifted(world.obj("alice")["status"]) == "True"
+    taken_over(world)
+    for _ in range(3):
+        world.turn(resync=True)
+    assert drifted(cluster_status(world)) == "True"
+    assert cluster_status(world)["counts"]["drifted"] == 1
+    assert world.writes() == []
+    world.fenced = False
+    for _ in range(2):
+        world.turn(resync=True)
+    assert world.writes() == []
+
+
+def test_a_difference_that_nobody_knew_of_is_no_drift_before_the_fence_is_down():
+    world = World(driftDetection="Correct")
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn()
+    taken_over(world)
+    world.kafka.write(ALICE, RATE, 9000.0)
+    for _ in range(3):
+        world.turn(resync=True)
+    for status in (world.obj("alice")["status"], cluster_status(world)):
+        assert drifted(status) == "False"
+        assert "drift" not in status
+    assert cluster_status(world)["counts"]["drifted"] == 0
+    assert world.live() == {ALICE: limits(9000.0), BOB: limits(4096.0)}
+    world.fenced = False
+    world.turn(resync=True)
+    assert world.live()[ALICE] == limits(9000.0), "one look alone is not believed"
+    world.turn(resync=True)
+    assert world.live()[ALICE] == limits(2048.0)
+
+
+def test_known_drift_is_not_corrected_while_an_earlier_leader_may_be_correcting_it():
+    world = World(driftDetection="Correct")
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.kafka.write(ALICE, RATE, 9000.0)
+    world.turn(resync=True)
+    taken_over(world)
+    for _ in range(3):
+        world.turn(resync=True)
+    assert world.live() == {ALICE: limits(9000.0)}
+    world.fenced = False
+    for _ in range(2):
+        world.turn(resync=True)
+    assert world.live() == {ALICE: limits(2048.0)}
