@@ -1,0 +1,191 @@
+"""Two operators: one leads, the other takes over. Measured, and nothing is written twice or by somebody who lost the Lease."""
+
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from tests.kube.e2e.forwarder import Forwarder
+from tests.kube.e2e.seeing import audited, sent, through, watched_kafka
+from tests.kube.e2e.world import Operator, World, eventually
+from tests.servers import raw_quotas
+from tests.servers.faults import ALTER_CLIENT_QUOTAS, Action, Fault
+
+pytestmark = pytest.mark.integration
+
+MIB = 1048576.0
+NAMES = ("one", "two", "three")
+TAKEOVER_SECONDS = 20.0
+"""15 s that a Lease has to stand unchanged, 2 s between two looks, the rest for a busy machine."""
+
+
+def leads(operator: Operator) -> bool:
+    return operator.child.running and operator.metric("kquota_leader") == 1.0
+
+
+def pair(world: World, *arguments: str) -> tuple[Operator, Operator]:
+    """A leader, and a standby that is ready."""
+    first = world.start(*arguments)
+    eventually(lambda: leads(first), what="the first one to lead")
+    second = world.start()
+    assert not leads(second)
+    return first, second
+
+
+def lease_name(world: World) -> str:
+    """As the chart calls it."""
+    named = [one for one in world.place.arguments if one.startswith("--lease-name=")]
+    return named[0].partition("=")[2]
+
+
+def lease(world: World) -> dict[str, Any]:
+    said = world.kube.kubectl(
+        "get", "lease", lease_name(world), "-n", world.place.namespace, "-o", "json"
+    )
+    found: dict[str, Any] = json.loads(said.stdout)
+    return found
+
+
+def set_limits(world: World, text: str) -> None:
+    documents = [world.document(one, limits={"producerByteRate": text}) for one in NAMES]
+    world.kube.apply(*documents, namespace=world.team)
+
+
+def all_synced(world: World) -> None:
+    for one in NAMES:
+        world.becomes(one, "Synced")
+
+
+def changes(*operators: Operator) -> list[tuple[str, Any]]:
+    """What the audit logs of these processes tell: user and new value."""
+    return sorted(
+        (dict(one["entity"])["user"], one["after"]) for each in operators for one in audited(each)
+    )
+
+
+def measured(sentence: str) -> None:
+    """Shown by `pytest -s`, and where a test fails."""
+    sys.stdout.write(f"\n{sentence}\n")
+
+
+def test_a_killed_leader_is_followed_within_seconds_and_nothing_is_written_twice(
+    world: World,
+) -> None:
+    with watched_kafka(world) as proxy:
+        world.cluster(bootstrapServers=through(proxy))
+        first, second = pair(world)
+        set_limits(world, "1Mi")
+        all_synced(world)
+        assert audited(second) == [], "a standby touches nothing"
+
+        # It dies after the broker did what it asked for and before it heard of it.
+        held = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
+        before = sent(proxy)
+        set_limits(world, "2Mi")
+        held.wait_reached()
+        eventually(lambda: all(world.live()[one]["producer_byte_rate"] == 2 * MIB for one in NAMES)
+                   or sent(proxy) > before)  # fmt: skip
+        died = time.monotonic()
+        first.kill()
+        proxy.heal()
+        eventually(lambda: leads(second), what="the standby to lead")
+        took = time.monotonic() - died
+        all_synced(world)
+        done = time.monotonic() - died
+        measured(f"takeover after SIGKILL: leads after {took:.1f} s, all Synced after {done:.1f} s")
+        assert took < TAKEOVER_SECONDS
+        altered = sent(proxy)
+        assert changes(first, second).count(("one", 2 * MIB)) <= 1
+
+        # What the old one sent may land only now: that is no drift, and nobody is told of any.
+        raw_quotas.set_quotas(
+            world.kafka.port(), {raw_quotas.entity(user="two"): {"producer_byte_rate": MIB}}
+        )
+        passes = second.metric("kquota_passes_total")
+        eventually(lambda: second.metric("kquota_passes_total") >= passes + 3)
+        for one in NAMES:
+            assert world.condition(one, "Drifted").get("status", "False") == "False", one
+        assert not [one for one in world.events() if "Drift" in one["reason"]]
+        assert sent(proxy) == altered, "nothing was asked for since"
+
+        # And in order: SIGTERM gives the Lease back.
+        third = world.start()
+        stopped = time.monotonic()
+        assert second.stop() == 0
+        eventually(lambda: leads(third), what="the third one to lead")
+        took = time.monotonic() - stopped
+        measured(f"handover after SIGTERM: {took:.1f} s, the old one's end included")
+        assert took < 8
+        set_limits(world, "3Mi")
+        all_synced(world)
+        assert len(changes(third)) == len(NAMES)
+
+
+def test_a_leader_that_hung_ends_without_writing_when_it_wakes(world: World) -> None:
+    world.cluster()
+    first, second = pair(world)
+    set_limits(world, "1Mi")
+    all_synced(world)
+    os.kill(first.child.process.pid, signal.SIGSTOP)
+    try:
+        set_limits(world, "2Mi")
+        all_synced(world)
+        assert {one["producer_byte_rate"] for one in world.live().values()} == {2 * MIB}
+        set_limits(world, "3Mi")
+        all_synced(world)
+    finally:
+        os.kill(first.child.process.pid, signal.SIGCONT)
+    assert first.child.ended_within(15), "it goes on without its Lease"
+    assert first.child.process.returncode == 1
+    assert changes(first) == sorted((one, MIB) for one in NAMES)
+    assert len(changes(second)) == 2 * len(NAMES)
+    assert {one["producer_byte_rate"] for one in world.live().values()} == {3 * MIB}
+
+
+def test_whoever_loses_the_lease_ends_and_the_next_one_leads(world: World) -> None:
+    world.cluster()
+    place = world.place
+    plain = world.kube.kubeconfig_for(place.namespace, place.account)
+    whole = json.loads(plain.read_text(encoding="utf-8"))
+    port = int(whole["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+    with Forwarder(port) as way:
+        first, second = pair(world, f"--kubeconfig={way.kubeconfig(plain)}")
+        set_limits(world, "1Mi")
+        all_synced(world)
+
+        # Deleted by somebody: whoever makes it first leads, and nobody else does.
+        world.kube.kubectl("delete", "lease", lease_name(world), "-n", place.namespace)
+        eventually(
+            lambda: (
+                world.kube.api.get(
+                    f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/{lease_name(world)}"
+                ).ok
+            )
+        )
+        if lease(world)["spec"]["holderIdentity"].startswith("operator-1_"):
+            assert first.child.ended_within(15)
+        else:
+            # The API server is gone for the leader alone: it ends before anybody else may lead.
+            cut = time.monotonic()
+            way.cut()
+            assert first.child.ended_within(15), "it goes on without its Lease"
+            measured(f"a leader that was cut off ended after {time.monotonic() - cut:.1f} s")
+        assert not leads(second) or first.child.process.returncode == 1
+        set_limits(world, "2Mi")
+        all_synced(world)
+        assert leads(second)
+        assert changes(first) == sorted((one, MIB) for one in NAMES)
+
+        # Taken by somebody: it ends at its next renewal, and writes nothing meanwhile.
+        patch = {"spec": {"holderIdentity": "thief", "renewTime": "2026-01-01T00:00:00.000000Z"}}
+        world.kube.kubectl(
+            "patch", "lease", lease_name(world), "-n", place.namespace, "--type=merge",
+            "-p", json.dumps(patch),
+        )  # fmt: skip
+        assert second.child.ended_within(10)
+        assert second.child.process.returncode == 1
+        assert "thief" in second.log.read_text(encoding="utf-8")
