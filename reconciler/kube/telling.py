@@ -5,7 +5,7 @@ finalizers, because an object that goes takes its status along; then the QuotaCl
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from reconciler.errors import Forbidden, InventoryError, KquotaError
@@ -121,8 +121,16 @@ class Telling:
             What could not be done yet and has to be tried again, in a sentence; "" = nothing.
 
         Raises:
-            KquotaError: The records could not be written.
+            KquotaError: The records could not be written; the QuotaCluster says so.
         """
+        try:
+            return await self._tell(found, everything=everything)
+        except KquotaError as error:
+            failed = replace(found.report, error=found.report.error or error)
+            await self._cluster(replace(found, report=failed), {})
+            raise
+
+    async def _tell(self, found: Found, *, everything: bool) -> str:
         leaving = {
             document: obj
             for document, obj in found.documents.items()
@@ -181,7 +189,9 @@ class Telling:
             )
         ours = late.difference(*strange.values())
         if ours:
-            given_up = [one for document in ours for one in finalizers.given_up(held[document])]
+            given_up = [
+                one for document in ours for one in finalizers.given_up(held[document], owned)
+            ]
             await self._inventory.write(owned.cluster_id, given_up)
         return waiting, {one: len(held[one]) for one in sorted(late)}
 

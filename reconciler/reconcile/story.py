@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from reconciler.errors import (
     Interrupted,
     InventoryError,
+    KquotaError,
     ManifestErrors,
     Problem,
     Refused,
@@ -320,17 +321,25 @@ def _not_sent(withheld: Iterable[Change]) -> tuple[tuple[Alteration, Result], ..
 
 
 async def _recorded(ports: Ports, outcome: Outcome, waiting: Collection[Pair]) -> Outcome:
-    """The outcome after it was written down; that it could not be is part of the outcome, not a crash."""
+    """The outcome after it was written down; that it could not be is part of the outcome, not a crash.
+
+    Records may be files, git or Kubernetes objects, and each fails in its own words. The audit log is written all the
+    same: what was sent was sent.
+    """
+    made = outcome
     try:
         await ports.inventory.write(
             outcome.cluster_id,
             records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
         )
+    except KquotaError as error:
+        made = replace(made, recorded=False, failure=made.failure or str(error))
+    try:
         if ports.audit is not None:
             ports.audit.append(audit.entries(outcome))
     except InventoryError as error:
-        return replace(outcome, recorded=False, failure=outcome.failure or str(error))
-    return outcome
+        made = replace(made, recorded=False, failure=made.failure or str(error))
+    return made
 
 
 def _told(outcome: Outcome) -> str:

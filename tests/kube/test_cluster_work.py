@@ -1,13 +1,16 @@
 """One pass of the operator with everything around it, on an API server and a Kafka cluster in memory."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reconciler.errors import ConnectError, KubernetesAway, WrongCluster
+from reconciler.errors import ConnectError, Forbidden, KubernetesAway, WrongCluster
 from reconciler.inventory.audit import MemoryAuditLog
+from reconciler.kube import shelf
 from reconciler.kube.cache import Cache
 from reconciler.kube.cluster_work import ClusterWork, Surroundings
 from reconciler.kube.inventory import KubeInventory, KubeRemovals
@@ -15,10 +18,12 @@ from reconciler.kube.listing import Everything
 from reconciler.kube.resources import FINALIZER
 from reconciler.kube.served import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.settings import Settings
+from reconciler.kube.shards import Kept
 from reconciler.kube.writes import Writes
 from reconciler.loop import Passes, RemovalWindow, Turn, Wake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
+from reconciler.quota.owned import Override, OverrideSet
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.worlds import quota_cluster, resource
@@ -371,3 +376,58 @@ def test_policies_that_write_less_leave_the_rest(policy):
         expected |= {ALICE: limits(2048.0)}
     assert world.live() == expected
     assert world.reason("bob") == ("ObserveOnly" if policy == "Observe" else "PolicyRestricted")
+
+
+def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_audit_log():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    cluster_id, now = world.kafka.cluster_id, world.kafka.clock.now()
+    ends = Override(
+        entity=ALICE, key=RATE, value=512.0, until=now + 60, who="night", reason="storm"
+    )
+
+    def with_override(kept: Kept) -> Kept:
+        return replace(kept, rest=kept.rest.with_changes([OverrideSet(override=ends)]))
+
+    _ = asyncio.run(shelf.change(world.api, "ops", cluster_id, with_override))
+    world.turn()
+    assert world.live() == {ALICE: limits(512.0)}
+    world.kafka.clock.advance(61)
+    world.audit.entries.clear()
+
+    def away(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("update", "configmaps") and world.live() == {ALICE: limits(2048.0)}:
+            raise KubernetesAway("away")
+
+    world.api.before = away
+    with contextlib.suppress(KubernetesAway):  # The ledger cannot be written afterwards either.
+        world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert [one["outcome"] for one in world.audit.entries] == ["APPLIED"]
+    assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
+    world.api.before = None
+    world.audit.entries.clear()
+    world.turn()
+    assert world.audit.entries == []
+    assert world.reason("alice") == "Synced"
+
+
+def test_records_that_may_not_be_written_are_no_secret_of_the_log():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.put(resource("bob", BOB, {RATE: 4096}))
+
+    def refuse(verb: str, plural: str, *_: str) -> None:
+        if plural == "configmaps" and verb in {"create", "update"}:
+            raise Forbidden("a Role lacks a right", status=403, reason="Forbidden")
+
+    world.api.before = refuse
+    with contextlib.suppress(Forbidden):
+        world.turn()
+    assert world.live() == {ALICE: limits(2048.0)}
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    ready = next(one for one in status["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "KubernetesRefused")
+    assert world.reason("bob") == "KubernetesRefused"

@@ -334,6 +334,7 @@ def test_results_that_cannot_be_recorded_are_told_and_owned_by_the_next_run():
     outcome = world.apply(TWO)
     assert not outcome.recorded
     assert outcome.failure == "the disk is full"
+    assert [one["outcome"] for one in world.audit.entries] == ["APPLIED"] * 3
     world.inventory.write = real
     assert world.apply(TWO).pairs == ()
     assert set(world.owned().records) == {ALICE, BOB}
