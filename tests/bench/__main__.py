@@ -1,6 +1,6 @@
 """``make bench``: prints the table of docs/benchmarks.md as measured here and now; ``--write`` puts it there.
 
-A missed bar is printed as missed. ``--only codec|plan|load|brokers`` measures a part.
+A missed bar is printed as missed. ``--only codec|plan|load|brokers|operator`` measures a part.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import brokers, codec, harness, loading
+from tests.bench import brokers, codec, harness, loading, operating
 from tests.bench.harness import Figures, Row, interleaved, say, self_measured
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
@@ -126,11 +126,40 @@ def broker_rows() -> Iterator[Row]:
     )  # fmt: skip
 
 
+def operator_rows() -> Iterator[Row]:
+    work = f"operator: {operating.RESOURCES:,} resources to Ready"
+    peer = "handlers of Kopf's tutorial"
+    say(work)
+    with operating.workspace() as bench:
+        taken = interleaved(bench.candidates(), rounds=operating.ROUNDS)
+        for name, counted in bench.counted.items():
+            say(f"writes of {name}: {operating.listed(counted[-1])}")
+    ours, theirs = taken["ours"], taken["tutorial"]
+    yield cost(work, peer, ours["wall"], theirs["wall"], 0.5, "s wall")
+    limits = {"statuses": operating.RESOURCES, "others": 3 * ours["batches"].median}
+    for what, most in limits.items():
+        unit = "status writes" if what == "statuses" else "other writes"
+        yield Row(
+            work=f"{work}: {unit}, Leases apart", peer=peer, ours=ours[what], theirs=theirs[what], unit=unit,
+            bar=f"<= {most:g}", verdict=at_most(most), value=ours[what].median,
+        )  # fmt: skip
+    yield Row(
+        work=f"{work}: most memory", peer=peer, ours=ours["peak_mb"], theirs=theirs["peak_mb"], unit="MB",
+        bar="<= 150 MB", verdict=at_most(150), value=ours["peak_mb"].median,
+    )  # fmt: skip
+    for what, figure in (("leads", "takeover"), ("has made its first pass", "takeover_pass")):
+        yield Row(
+            work=f"{work}: the leader is killed, a standby {what} after", peer="", ours=ours[figure], theirs=None,
+            unit="s", bar="measured", verdict=lambda _: True, value=ours[figure].median,
+        )  # fmt: skip
+
+
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "codec": codec_rows,
     "plan": plan_rows,
     "load": load_rows,
     "brokers": broker_rows,
+    "operator": operator_rows,
 }
 
 

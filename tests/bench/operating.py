@@ -1,0 +1,297 @@
+"""Whole operators on a real API server and the sandbox broker: 5,000 resources to Ready, ours against handlers of a tutorial."""
+
+import contextlib
+import json
+import os
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.bench.harness import say
+from tests.servers.kube.cluster import KubeCluster
+from tests.servers.kube.counts import Request
+from tests.servers.ports import free_ports
+from tests.servers.processes import Child, ScratchFolder
+
+RESOURCES = 5000
+ROUNDS = 2
+SECONDS = 900.0
+PACE = 0.25
+KQUOTA = Path(sys.executable).with_name("kquota")
+TUTORIAL = Path(__file__).with_name("tutorial_operator.py")
+GROUP = "/apis/kafka-quotas.io/v1alpha1"
+APART = {"leases", "tokenreviews", "serviceaccounts", "subjectaccessreviews"}
+
+Take = Callable[[], Mapping[str, float]]
+
+
+@dataclass(slots=True)
+class Bench:
+    """A Kubernetes with the CRDs, and what each sample counted of the API server's writes."""
+
+    kube: KubeCluster
+    folder: Path
+    counted: dict[str, list[Counter[Request]]] = field(default_factory=dict)
+    turn: int = 0
+
+    # ---- the world of one sample -------------------------------------------------------------
+
+    @contextmanager
+    def broker(self) -> Iterator[str]:
+        """A fresh sandbox as its own process; its bootstrap servers."""
+        port = free_ports(1)[0]
+        log = self.folder / f"sandbox-{self.turn}.log"
+        child = Child([str(KQUOTA), "sandbox", f"--port={port}"], log=log)
+        try:
+            until(lambda: "127.0.0.1" in log.read_text(encoding="utf-8"), "the sandbox")
+            yield f"127.0.0.1:{port}"
+        finally:
+            child.kill()
+
+    @contextmanager
+    def resources(self, bootstrap: str) -> Iterator[str]:
+        """A namespace with all resources, a QuotaCluster beside it; gone afterwards."""
+        self.turn += 1
+        self.kube.apply(
+            {
+                "apiVersion": "kafka-quotas.io/v1alpha1",
+                "kind": "QuotaCluster",
+                "metadata": {"name": "bench"},
+                "spec": {"bootstrapServers": bootstrap},
+            }
+        )
+        namespace = self.kube.fresh_namespace()
+        path = f"{GROUP}/namespaces/{namespace}/clientquotas"
+        for number in range(RESOURCES):
+            self.kube.api.call("POST", path, document(number)).need()
+        try:
+            yield namespace
+        finally:
+            self.kube.api.call("DELETE", path).need()
+            until(lambda: not self.kube.api.get(path).need()["items"], "the resources to be gone")
+            self.kube.kubectl("delete", "quotacluster", "bench")
+            self.kube.kubectl("delete", "lease", "--all", "-n", "default")
+            self.kube.kubectl(
+                "delete", "configmap", "--field-selector=metadata.name!=kube-root-ca.crt",
+                "--all", "-n", "default", check=False,
+            )  # fmt: skip
+
+    def writes(self) -> Counter[Request]:
+        """All writes that the API server has answered, Leases and its own affairs apart."""
+        return Counter(
+            {
+                request: count
+                for request, count in self.kube.metrics().items()
+                if request.writes and request.resource not in APART
+            }
+        )
+
+    def ready(self, namespace: str) -> int:
+        """How many resources are Ready at their present generation, page by page."""
+        found, token = 0, ""
+        while True:
+            query = {"limit": "500"} | ({"continue": token} if token else {})
+            page = self.kube.api.call(
+                "GET", f"{GROUP}/namespaces/{namespace}/clientquotas", query=query
+            ).need()
+            found += sum(is_ready(one) for one in page["items"])
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return found
+
+    # ---- samples -----------------------------------------------------------------------------
+
+    def sample(self, name: str, start: Callable[[str], Child]) -> dict[str, float]:
+        """From the start of a process until all resources are Ready."""
+        with self.broker() as bootstrap, self.resources(bootstrap) as namespace:
+            before = self.writes()
+            began = time.perf_counter()
+            child = start(bootstrap)
+            try:
+                self.wait_ready(child, namespace, before)
+                wall = time.perf_counter() - began
+                settled = self.settled(before)
+                peak = peak_megabytes(child.process.pid)
+                figures = {"wall": wall, "peak_mb": peak, "cpu": cpu_seconds(child.process.pid)}
+                figures |= self.after(name, child)
+            finally:
+                if child.running:
+                    child.kill()
+        self.counted.setdefault(name, []).append(settled)
+        say(f"  {name}: " + ", ".join(f"{_text(one)} {n}" for one, n in sorted(settled.items())))
+        statuses = sum(n for one, n in settled.items() if one.subresource == "status")
+        return figures | {"statuses": statuses, "others": sum(settled.values()) - statuses}
+
+    def wait_ready(self, child: Child, namespace: str, before: Counter[Request]) -> None:
+        """Listing 5,000 resources costs the API server a second: first its own counters are asked."""
+
+        def enough() -> bool:
+            assert child.running, child.log_text()[-3000:]
+            written = self.writes() - before
+            return sum(n for one, n in written.items() if one.subresource == "status") >= RESOURCES
+
+        until(enough, "as many status writes as resources")
+        until(lambda: self.ready(namespace) == RESOURCES, "all resources to be Ready")
+
+    def settled(self, before: Counter[Request]) -> Counter[Request]:
+        """The writes of the sample, once no more come."""
+        last, quiet = self.writes(), 0
+        while quiet < 8:
+            time.sleep(PACE)
+            now = self.writes()
+            quiet = quiet + 1 if now == last else 0
+            last = now
+        return last - before
+
+    def after(self, name: str, child: Child) -> dict[str, float]:
+        """Ours also says how many batches there were, and how long another one takes to take over."""
+        if name != "ours":
+            return {}
+        port = self.turn_port
+        batches = metric(port, "kquota_passes_total")
+        other = free_ports(1)[0]
+        standby = self.ours("", port=other, identity="standby")
+        try:
+            until(lambda: alive(other), "the standby")
+            killed = time.perf_counter()
+            child.kill()
+            until(lambda: metric(other, "kquota_leader") == 1.0, "the standby to lead")
+            leads = time.perf_counter() - killed
+            until(lambda: metric(other, "kquota_passes_total") >= 1.0, "a pass after the takeover")
+            passed = time.perf_counter() - killed
+        finally:
+            standby.kill()
+        return {"batches": batches, "takeover": leads, "takeover_pass": passed}
+
+    turn_port: int = 0
+
+    def ours(self, bootstrap: str, *, port: int = 0, identity: str = "bench") -> Child:
+        """`kquota operator` as the chart starts it."""
+        del bootstrap
+        if not port:
+            port = self.turn_port = free_ports(1)[0]
+        command = [
+            str(KQUOTA), "operator", f"--kubeconfig={self.kube.kubeconfig}", "--operator-namespace=default",
+            f"--metrics-address=127.0.0.1:{port}", f"--identity={identity}",
+        ]  # fmt: skip
+        return Child(
+            command,
+            log=self.folder / f"{identity}-{self.turn}.log",
+            environment={"MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "1")},
+        )
+
+    def theirs(self, bootstrap: str) -> Child:
+        """`kopf run` with the tutorial's handlers."""
+        command = [sys.executable, "-m", "kopf", "run", "-A", "--standalone", str(TUTORIAL)]
+        environment = {"KUBECONFIG": str(self.kube.kubeconfig), "BOOTSTRAP": bootstrap}
+        return Child(
+            command, log=self.folder / f"tutorial-{self.turn}.log", environment=environment
+        )
+
+    def candidates(self) -> dict[str, Take]:
+        """Both, by name."""
+        return {
+            "ours": lambda: self.sample("ours", self.ours),
+            "tutorial": lambda: self.sample("tutorial", self.theirs),
+        }
+
+
+@contextmanager
+def workspace() -> Iterator[Bench]:
+    """A running Kubernetes with our CRDs."""
+    scratch = ScratchFolder.make("bench-operator-")
+    try:
+        with KubeCluster() as kube:
+            kube.install_crds()
+            yield Bench(kube=kube, folder=scratch.path)
+    finally:
+        scratch.remove()
+
+
+def document(number: int) -> dict[str, Any]:
+    """A resource for one user with two limits."""
+    return {
+        "apiVersion": "kafka-quotas.io/v1alpha1",
+        "kind": "ClientQuota",
+        "metadata": {"name": f"user-{number}"},
+        "spec": {
+            "clusterRef": {"name": "bench"},
+            "entity": {"user": {"name": f"user-{number}"}},
+            "limits": {"producerByteRate": 1048576 + number, "consumerByteRate": "20Mi"},
+        },
+    }
+
+
+def is_ready(obj: Mapping[str, Any]) -> bool:
+    status = obj.get("status", {})
+    current = status.get("observedGeneration") == obj["metadata"]["generation"]
+    conditions = status.get("conditions", ())
+    return current and any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def until(claim: Callable[[], bool], what: str) -> None:
+    """Poll.
+
+    Raises:
+        SystemExit: Not in time.
+    """
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if claim():
+                return
+        time.sleep(PACE)
+    raise SystemExit(f"waited {SECONDS:g} s for {what}")
+
+
+def peak_megabytes(pid: int) -> float:
+    """The most memory that a process had resident so far."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def exposition(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def metric(port: int, name: str) -> float:
+    """The sum of a metric's samples; 0 while nobody answers."""
+    try:
+        lines = exposition(port).splitlines()
+    except OSError:
+        return 0.0
+    return sum(
+        float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((name + "{", name + " "))
+    )
+
+
+def alive(port: int) -> bool:
+    try:
+        return bool(exposition(port))
+    except OSError:
+        return False
+
+
+def _text(request: Request) -> str:
+    return f"{request.verb} {request.resource}/{request.subresource}".rstrip("/")
+
+
+def listed(counted: Counter[Request]) -> str:
+    """Writes by verb and resource, for the table."""
+    return json.dumps({_text(one): n for one, n in sorted(counted.items())})
+
+
+__all__ = ["RESOURCES", "ROUNDS", "Bench", "listed", "workspace"]
