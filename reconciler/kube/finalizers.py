@@ -4,12 +4,14 @@ It stands only where deletion has an effect, and it never outlives ``deletionTim
 namespace that cannot go because a broker is down.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from reconciler.kube.records import owned_from
 from reconciler.kube.resources import FINALIZER, Obj, resource_version_of, status_of
-from reconciler.quota.owned import Orphaned, Owned, Pair
+from reconciler.quota.keys import COLUMN_OF
+from reconciler.quota.owned import Orphaned, Owned, Pair, RecordChange, Recorded
 from reconciler.quota.policy import DeletionPolicy, Policy
 from reconciler.quota.report import Pass
 
@@ -106,6 +108,12 @@ def orphaned(documents: Collection[str], owned: Owned) -> tuple[Orphaned, ...]:
     )
 
 
-def given_up(pairs: Iterable[Pair]) -> tuple[Orphaned, ...]:
-    """What the records are told when the time is up: the quotas stay, and everybody can see whose they were."""
-    return tuple(Orphaned(entity=subject, key=key) for subject, key in pairs)
+def given_up(pairs: Iterable[Pair], owned: Owned) -> Iterator[RecordChange]:
+    """What the records are told when the time is up: the quotas stay for good, and everybody can see whose they were."""
+    for subject, key in pairs:
+        record = owned.records[subject]
+        value, owner = record.applied[COLUMN_OF[key]], record.owners[COLUMN_OF[key]]
+        if value is not None and owner is not None:
+            kept = replace(owner, deletion_policy=DeletionPolicy.RETAIN)
+            yield Recorded(entity=subject, key=key, value=value, owner=kept)
+            yield Orphaned(entity=subject, key=key)

@@ -274,6 +274,14 @@ def _is_still_orphaned(pair: Pair, held: Mapping[Pair, Entry], rest: Owned) -> b
     return owner is None or owner.document == one.owner.document
 
 
+def _was_given_up(rest: Owned, pair: Pair, owner: Owner | None) -> bool:
+    """Whether the rest knows better than the status of the document that went: it was told to stay meanwhile."""
+    kept = rest.records.get(pair[0], NO_RECORD).owners[COLUMN_OF[pair[1]]]
+    if kept is None or owner is None or pair not in rest.orphaned:
+        return False
+    return kept.document == owner.document
+
+
 def release(
     rest: Owned,
     objects: Iterable[Obj],
@@ -297,7 +305,7 @@ def release(
     for subject, record in left.records.items():
         made = records.get(subject, NO_RECORD)
         for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
-            if value is not None:
+            if value is not None and not _was_given_up(rest, (subject, key), owner):
                 made = made.with_pair(key, value, owner)
         records[subject] = made
     return replace(

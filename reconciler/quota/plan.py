@@ -23,7 +23,6 @@ from reconciler.quota.owned import (
     Override,
     OverrideEnded,
     Owned,
-    Owner,
     RecordChange,
     Recorded,
 )
@@ -223,16 +222,20 @@ class _Comparison:
 
     def _action(self, view: View, cause: Cause) -> Action:
         """What the rules permit; unmanaged pairs outside the scope are nobody's business."""
-        action = self.rules.permits(cause, self._fate(view.owner))
+        action = self.rules.permits(cause, self._fate(view))
         outside = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)
         return Action.REPORT if outside and action is Action.WRITE else action
 
-    def _fate(self, owner: Owner | None) -> Fate | None:
+    def _fate(self, view: View) -> Fate | None:
         """How a recorded pair ceased to be declared, by the deletionPolicy that was recorded last."""
+        owner = view.owner
         if owner is None:
             return None
         if owner.document in self.desired.documents:
             return Fate.KEY_LEFT
+        if view.pair in self.owned.orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
+            # It was to be removed and was given up: nobody takes it away behind everybody's back later.
+            return Fate.EXPLICIT_RETAIN
         # What only an override ever asked for was not ours to remove.
         return _FATES[owner.deletion_policy] if owner.document else Fate.EXPLICIT_RETAIN
 

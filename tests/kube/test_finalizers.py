@@ -1,5 +1,7 @@
 """Our finalizer: only where deletion has an effect, and never longer than something is really to be removed."""
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.errors import ConnectError
@@ -8,7 +10,7 @@ from reconciler.kube.resources import FINALIZER
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import NO_RECORD, Orphaned, Owned, Owner
+from reconciler.quota.owned import NO_RECORD, Orphaned, Owned, Owner, Recorded
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
 from reconciler.quota.report import Pass, Preview, Verdict
 
@@ -117,5 +119,15 @@ def test_a_pass_that_could_not_tell_holds_everything_back(failed):
     assert finalizers.holds_back(["team/a"], owned(RATE), failed) == {"team/a": {(ALICE, RATE)}}
 
 
-def test_what_is_given_up_is_orphaned():
-    assert finalizers.given_up([(ALICE, RATE)]) == (Orphaned(entity=ALICE, key=RATE),)
+@pytest.mark.parametrize("deletion", [DELETE, None])
+def test_what_is_given_up_is_orphaned_and_retained_from_then_on(deletion):
+    owner = Owner(document="team/a", since=1.0, deletion_policy=deletion)
+    record = NO_RECORD.with_pair(RATE, 5.0, owner)
+    told = tuple(
+        finalizers.given_up([(ALICE, RATE)], Owned(cluster_id="c", records={ALICE: record}))
+    )
+    kept = replace(owner, deletion_policy=RETAIN)
+    assert told == (
+        Recorded(entity=ALICE, key=RATE, value=5.0, owner=kept),
+        Orphaned(entity=ALICE, key=RATE),
+    )

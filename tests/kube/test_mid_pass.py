@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from reconciler.errors import ConnectError, KubernetesError
 from reconciler.kube.resources import FINALIZER
 from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
@@ -213,3 +215,34 @@ def test_nobody_is_released_while_the_records_cannot_be_read():
     world.turn()
     assert not world.exists("alice"), "its time was up"
     assert set(world.live()) == {ALICE}
+
+
+@pytest.mark.parametrize(
+    ("deletion", "sync"),
+    [({"deletionPolicy": "Delete"}, False), ({}, True)],
+    ids=["Delete", "Sync"],
+)
+def test_what_was_given_up_is_not_removed_when_the_brokers_are_back(
+    deletion: dict[str, str], *, sync: bool
+) -> None:
+    world = World(patience=100)
+    if sync:
+        world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"] |= {
+            "policy": "Sync",
+            "expectedClusterId": world.kafka.cluster_id,
+            "confirmSync": world.kafka.cluster_id,
+        }
+    world.put(resource("alice", ALICE, {RATE: 2048}, **deletion))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn()
+    world.sessions.error = ConnectError("nobody answers")
+    world.delete("alice")
+    world.kafka.clock.advance(101)
+    world.turn()
+    assert not world.exists("alice")
+    world.sessions.error = None
+    for _ in range(2):
+        world.turn(resync=True)
+    assert set(world.live()) == {ALICE, BOB}
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert counts["orphaned"] == 1

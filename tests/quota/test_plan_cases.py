@@ -266,6 +266,13 @@ def test_a_retained_pair_is_orphaned_once_and_shown_in_every_plan():
     assert only_finding(second).action is Action.ORPHAN
 
 
+@pytest.mark.parametrize("rules", [Rules(), SYNC, EXCLUSIVE])
+def test_what_was_to_be_removed_and_was_given_up_stays(rules):
+    owner = replace(GONE, deletion_policy=DeletionPolicy.DELETE)
+    owned = owns(applied(5.0, owner), Orphaned(entity=ALICE, key=KEY))
+    assert only_finding(plan(live=5.0, owned=owned, rules=rules)).action is Action.ORPHAN
+
+
 def test_an_orphan_that_is_declared_again_is_ours_as_before():
     made = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), Orphaned(entity=ALICE, key=KEY)))
     assert made.bookkeeping == (applied(5.0),)
