@@ -15,10 +15,18 @@ from reconciler.kube import shards
 from reconciler.kube.api import Api
 from reconciler.kube.cache import Cache
 from reconciler.kube.finalizers import orphaned
-from reconciler.kube.records import live_documents, owned_from, release, rest_of
+from reconciler.kube.records import (
+    beside,
+    entries_of,
+    live_documents,
+    owned_from,
+    release,
+    rest_of,
+)
 from reconciler.kube.resources import Obj, document_of, name_of
 from reconciler.kube.served import CONFIG_MAPS
 from reconciler.quota.entity import Entity
+from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.owned import (
     Intend,
     Intent,
@@ -28,6 +36,7 @@ from reconciler.quota.owned import (
     Pair,
     RecordChange,
 )
+from reconciler.quota.policy import DeletionPolicy
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
@@ -114,14 +123,16 @@ class KubeInventory:
         intents = [one for one in changes if isinstance(one, Intend)]
         self._intents.update({(one.entity, one.key): one.intent for one in intents})
         if intents or self._overrides:
-            await self._save(live_documents(self._cache.of(self._name).values()), self._intents)
+            live = live_documents(self._cache.of(self._name).values())
+            # No status was written yet, so nothing leaves a ConfigMap for one.
+            await self._save(live, self._intents, shrinks=False)
 
     async def flush(self, *, live: Collection[str], unsaved: Collection[str]) -> None:
         """Write what no status holds, and forget intents whose result a status holds.
 
         Args:
             live: Documents whose status goes on holding their records; all others' records move to ConfigMaps.
-            unsaved: Documents whose status could not be written: their intents stay.
+            unsaved: Documents whose status was not written: what it does not hold stays, or becomes, an intent.
 
         Raises:
             KubernetesError: A ConfigMap could not be written.
@@ -133,13 +144,36 @@ class KubeInventory:
             for document, obj in self._cache.of(self._name).items()
             if document in live and document not in self.unreadable
         )
-        kept = {
+        kept = self._owed(unsaved)
+        kept |= {
             pair: intent
             for pair, intent in self._intents.items()
             if intent.owner.document in unsaved
         }
-        await self._save(holding, kept)
+        await self._save(holding, kept, shrinks=True)
         self._departed.clear()
+
+    def _owed(self, unsaved: Collection[str]) -> dict[Pair, Intent]:
+        """Records that a status should hold by now and does not, as intents: what is live as intended was applied.
+
+        Such as those of what was adopted, for which nothing had to be sent.
+        """
+        present = self._cache.of(self._name)
+        held: dict[str, dict[Key, tuple[float | None, DeletionPolicy | None]]] = {
+            document: {
+                one.key: (one.applied, one.owner.deletion_policy)
+                for one in entries_of(self.owned.cluster_id, present[document])
+            }
+            for document in present.keys() & set(unsaved) - self.unreadable.keys()
+        }
+        made: dict[Pair, Intent] = {}
+        for subject, record in self.owned.records.items() if held else ():
+            for key, owner in record.pairs():
+                applied = record.applied[COLUMN_OF[key]]
+                known = held.get(owner.document)
+                if known is not None and known.get(key) != (applied, owner.deletion_policy):
+                    made[subject, key] = Intent(value=applied, owner=owner)
+        return made
 
     async def leave_behind(self, cluster_id: str, objects: Collection[Obj]) -> None:
         """Keep, as orphaned, what documents that go applied to another cluster than that of this pass.
@@ -178,10 +212,12 @@ class KubeInventory:
         self._stored = {name_of(one): one for one in found.items}
         self._kept = shards.read(cluster_id, found.items)
 
-    async def _save(self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent]) -> None:
+    async def _save(
+        self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent], *, shrinks: bool
+    ) -> None:
         for left in reversed(range(TRIES)):
             try:
-                await self._written(live, intents)
+                await self._written(live, intents, shrinks=shrinks)
             except Conflict:
                 if not left:
                     raise
@@ -189,9 +225,13 @@ class KubeInventory:
             else:
                 return
 
-    async def _written(self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent]) -> None:
+    async def _written(
+        self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent], *, shrinks: bool
+    ) -> None:
         rest = rest_of(self.owned, live)
         rest = replace(rest, intents={**intents, **rest.intents})
+        if not shrinks:
+            rest = beside(self._kept.rest, rest)
         kept, wanted = shards.config_maps(replace(self._kept, rest=rest), namespace=self._namespace)
         todo = shards.diff(self._stored, wanted)
         for one in todo.create:

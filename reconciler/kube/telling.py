@@ -142,7 +142,9 @@ class Telling:
         unsaved = await self._statuses(found, held, happened, everything=everything)
         released = {document: obj for document, obj in leaving.items() if document not in held}
         await self._inventory.flush(
-            live=[one for one in found.documents if one not in released], unsaved=unsaved
+            live=[one for one in found.documents if one not in released],
+            # Who was made anew by the same name during the pass has a status of its own.
+            unsaved=unsaved | (found.documents.keys() - found.standings.keys()),
         )
         stuck = await self._finalizers(found, released)
         await self._cluster(found, gave_up)

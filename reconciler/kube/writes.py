@@ -43,11 +43,19 @@ class Writes:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
 
     async def statuses(self, written: Iterable[tuple[Obj, Mapping[str, Any]]]) -> set[str]:
-        """Write statuses of ClientQuotas; the documents whose status could not be written."""
-        return await self._all(
-            (document_of(obj), partial(self._status, CLIENT_QUOTAS, obj, status))
-            for obj, status in written
+        """Write statuses of ClientQuotas; the documents whose status was not written, those included that are gone."""
+        gone: set[str] = set()
+
+        async def write(obj: Obj, status: Mapping[str, Any]) -> None:
+            try:
+                await self._status(CLIENT_QUOTAS, obj, status)
+            except NotFound:
+                gone.add(document_of(obj))  # A DELETED event will say so, too.
+
+        failed = await self._all(
+            (document_of(obj), partial(write, obj, status)) for obj, status in written
         )
+        return failed | gone
 
     async def cluster_status(self, obj: Obj, status: Mapping[str, Any]) -> bool:
         """Write the status of a QuotaCluster; whether it was written."""

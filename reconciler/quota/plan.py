@@ -211,8 +211,7 @@ class _Comparison:
                 self._set_record(view, view.declared)
                 self._report(view, cause, Action.RECORD)
             case Action.ORPHAN:
-                if view.pair not in self.owned.orphaned:
-                    self._keep_book(Orphaned(entity=view.entity, key=view.key))
+                self._orphan(view)
                 self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN)
             case Action.REPORT:
                 gone = cause in {Cause.PRUNE, Cause.GONE} and not self.rules.complete
@@ -269,6 +268,16 @@ class _Comparison:
             if value is None
             else Recorded(entity=view.entity, key=view.key, value=value, owner=view.new_owner())
         )
+
+    def _orphan(self, view: View) -> None:
+        """The mark; and the record under it, where a crash left no more than the intent of a write that landed."""
+        carried_out = view.intent is not None and landed(view.key, view.intent, view.live)
+        if carried_out and view.live is not None and view.owner is not None:
+            self._keep_book(
+                Recorded(entity=view.entity, key=view.key, value=view.live, owner=view.owner)
+            )
+        if carried_out or view.pair not in self.owned.orphaned:
+            self._keep_book(Orphaned(entity=view.entity, key=view.key))
 
     def _keep_book(self, change: RecordChange) -> None:
         if self.rules.may_record:

@@ -266,6 +266,15 @@ def test_a_retained_pair_is_orphaned_once_and_shown_in_every_plan():
     assert only_finding(second).action is Action.ORPHAN
 
 
+def test_what_a_crash_left_as_an_intent_is_orphaned_with_a_record_under_the_mark():
+    owned = owns(intended(5.0, GONE))
+    first = plan(live=5.0, owned=owned)
+    assert first.bookkeeping == (applied(5.0, GONE), Orphaned(entity=ALICE, key=KEY))
+    after = owned.with_changes(first.bookkeeping)
+    assert (after.intents, after.orphaned) == ({}, {PAIR})
+    assert plan(live=5.0, owned=after).bookkeeping == ()
+
+
 @pytest.mark.parametrize("rules", [Rules(), SYNC, EXCLUSIVE])
 def test_what_was_to_be_removed_and_was_given_up_stays(rules):
     owner = replace(GONE, deletion_policy=DeletionPolicy.DELETE)

@@ -1,0 +1,89 @@
+"""Records on their way from a ConfigMap into a status: at no moment are they in neither of the two."""
+
+import pytest
+
+from reconciler.errors import KubernetesAway
+from reconciler.kube.served import QUOTA_CLUSTERS
+from tests.kube.test_cluster_work import ALICE, BOB, RATE, SHARE, World, limits
+from tests.kube.worlds import resource
+
+
+class Crash(Exception):
+    """The process ends."""
+
+
+def orphaned_world() -> World:
+    """A quota of alice whose document went and left it."""
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.delete("alice")
+    world.turn()
+    assert counts(world) == (1, 0)
+    return world
+
+
+def counts(world: World) -> tuple[int, int]:
+    found = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    return found["orphaned"], found["unmanaged"]
+
+
+def test_a_crash_before_a_status_takes_over_an_orphan_leaves_it_an_orphan():
+    world = orphaned_world()
+    world.put(resource("again", ALICE, {RATE: 2048}))
+    world.put(resource("bob", BOB, {RATE: 4096}))  # Something is sent, so intents are written.
+
+    def crash(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("apply", "clientquotas"):
+            raise Crash
+
+    world.api.before = crash
+    with pytest.raises(ExceptionGroup):
+        world.turn()
+    world.api.before = None
+    world.begin()
+    world.delete("again")
+    world.turn(resync=True)
+    assert counts(world) == (1, 0)
+
+
+def test_what_was_adopted_is_owned_although_the_status_could_not_be_written():
+    world = orphaned_world()
+    world.put(resource("again", ALICE, {RATE: 2048, SHARE: 50}))
+
+    def away(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("apply", "clientquotas"):
+            raise KubernetesAway("away")
+
+    world.api.before = away
+    assert world.turn().retry
+    world.api.before = None
+    world.begin()
+    world.change("again", limits={"requestPercentage": 50})
+    world.turn(resync=True)
+    assert world.live() == {ALICE: limits(share=50)}, (
+        "the document is there and asks for it no more"
+    )
+    world.begin()
+    world.turn(resync=True)
+    assert counts(world) == (0, 0)
+
+
+def test_a_document_that_goes_before_its_status_is_written_leaves_an_orphan():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def go(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("apply", "clientquotas"):
+            world.delete("alice")
+
+    world.api.before = go
+    world.turn()
+    world.api.before = None
+    assert not world.exists("alice")
+    world.turn(resync=True)
+    assert counts(world) == (1, 0)
+    world.begin()
+    world.turn(resync=True)
+    assert counts(world) == (1, 0)
+    assert world.live() == {ALICE: limits(2048.0)}
