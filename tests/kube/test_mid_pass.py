@@ -246,3 +246,21 @@ def test_what_was_given_up_is_not_removed_when_the_brokers_are_back(
     assert set(world.live()) == {ALICE, BOB}
     counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
     assert counts["orphaned"] == 1
+
+
+def test_a_new_leader_keeps_speaking_of_drift_that_was_known_before():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.kafka.write(ALICE, RATE, 5000.0)
+    for _ in range(2):
+        world.turn(resync=True)
+    assert world.reason("alice") == "Drifted"
+    world.begin()
+    world.fenced = True
+    world.kafka.clock.advance(5)
+    _ = world.writes()
+    world.api.events.clear()
+    for _ in range(2):
+        world.turn(resync=True)
+    assert (world.writes(), world.api.events) == ([], [])

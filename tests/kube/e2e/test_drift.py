@@ -69,7 +69,8 @@ def test_drift_is_told_once_with_its_first_time_and_a_change_of_the_spec_is_none
     with world.counted() as writes:
         operator = world.start()
         _two_more_passes(operator)
-    assert writes == {}
+    said = [(one["reason"], one["note"]) for one in world.events("default")]
+    assert writes == {}, said
     assert world.get("alice")["status"]["drift"][0]["firstSeen"] == first_seen
 
     # What the spec asks for anew is written, drift or not.
