@@ -15,8 +15,8 @@ from reconciler.kube import shards
 from reconciler.kube.api import Api
 from reconciler.kube.cache import Cache
 from reconciler.kube.finalizers import orphaned
+from reconciler.kube.overtaking import beside, with_news
 from reconciler.kube.records import (
-    beside,
     entries_of,
     live_documents,
     owned_from,
@@ -246,12 +246,13 @@ class KubeInventory:
         self._kept = kept
 
     async def _reread(self) -> None:
-        """Somebody else wrote: their overrides count, and ours of this pass on top of them; the rest is ours."""
+        """Somebody else wrote: what they left behind and their overrides count, and what is of this pass on top of it."""
         mine = self._kept
         await self._read(mine.rest.cluster_id)
         theirs = self._kept
         overrides = theirs.rest.with_changes(self._overrides).overrides
-        self.owned = replace(self.owned, overrides=overrides)
+        owned = with_news(self.owned, mine.rest, theirs.rest)
+        self.owned = replace(owned, overrides=overrides)
         self._kept = replace(theirs, removals=mine.removals)
 
 

@@ -349,23 +349,6 @@ def rest_of(owned: Owned, live: Mapping[str, Entity]) -> Owned:
     )
 
 
-def beside(before: Owned, after: Owned) -> Owned:
-    """The part that ConfigMaps keep, with what they kept until now and no status has taken over yet."""
-    records = dict(before.records)
-    for subject, record in after.records.items():
-        made = records.get(subject, NO_RECORD)
-        for key, owner in record.pairs():
-            made = made.with_pair(key, record.applied[COLUMN_OF[key]], owner)
-        records[subject] = made
-    renewed = {(subject, key) for subject, one in after.records.items() for key, _ in one.pairs()}
-    return replace(
-        after,
-        records=records,
-        drift_since={**before.drift_since, **after.drift_since},
-        orphaned=after.orphaned | (before.orphaned - renewed),
-    )
-
-
 # ---- writing ---------------------------------------------------------------------------------
 
 

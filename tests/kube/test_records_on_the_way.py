@@ -1,9 +1,16 @@
 """Records on their way from a ConfigMap into a status: at no moment are they in neither of the two."""
 
+import asyncio
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from reconciler.errors import KubernetesAway
+from reconciler.kube import shelf
 from reconciler.kube.served import QUOTA_CLUSTERS
+from reconciler.kube.shards import Kept
+from reconciler.quota.owned import Orphaned, Owner, Recorded
 from tests.kube.test_cluster_work import ALICE, BOB, RATE, SHARE, World, limits
 from tests.kube.worlds import resource
 
@@ -87,3 +94,36 @@ def test_a_document_that_goes_before_its_status_is_written_leaves_an_orphan():
     world.turn(resync=True)
     assert counts(world) == (1, 0)
     assert world.live() == {ALICE: limits(2048.0)}
+
+
+def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.kafka.write(BOB, RATE, 4096.0)
+    world.delete("alice")
+    left: list[Kept] = []
+
+    def leave(kept: Kept) -> Kept:
+        """As somebody who releases documents of a QuotaCluster that is gone."""
+        owner = Owner(document="other/bob", since=1.0)
+        rest = kept.rest.with_changes(
+            [Recorded(entity=BOB, key=RATE, value=4096.0, owner=owner), Orphaned(entity=BOB, key=RATE)]
+        )  # fmt: skip
+        left.append(replace(kept, rest=rest))
+        return left[-1]
+
+    def meanwhile(verb: str, plural: str, namespace: str, name: str) -> Any:
+        del namespace
+        if (verb, plural) == ("create", "configmaps") and "records" in name and not left:
+            return shelf.change(world.api, "ops", world.kafka.cluster_id, leave)
+        return None
+
+    world.api.before = meanwhile
+    world.turn(resync=True)
+    assert left
+    kept = asyncio.run(shelf.read(world.api, "ops", world.kafka.cluster_id))
+    assert kept.rest.orphaned == {(ALICE, RATE), (BOB, RATE)}
+    assert set(kept.rest.records) == {ALICE, BOB}
+    world.turn(resync=True)
+    assert counts(world) == (2, 0)
