@@ -149,6 +149,7 @@ class ClusterWork:
         self._generation, self._records_known = generation_of(obj), None
         try:
             cluster = self._configured(obj)
+            self._passes.window.resize(cluster.guard_window)
             store = await self._patiently(cluster, self._around.sessions.for_(cluster))
             answering = await self._patiently(cluster, store.cluster())
             behaves_as = answering.behaves_as

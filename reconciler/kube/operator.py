@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from reconciler.client.clock import SystemClock
-from reconciler.errors import KquotaError, LeaseLost
+from reconciler.errors import LeaseLost
 from reconciler.inventory.audit import StreamAuditLog
 from reconciler.kube import watching
 from reconciler.kube.api import Api
@@ -46,7 +46,8 @@ from reconciler.kube.watchdog import Watchdog
 from reconciler.kube.writes import Writes
 from reconciler.loop import Pace, Passes, RemovalWindow, supervise
 from reconciler.loop.cluster_loop import Work
-from reconciler.manifest.cluster import DEFAULT_INTERVAL, from_spec, seconds
+from reconciler.loop.removals import WINDOW_SECONDS
+from reconciler.manifest.cluster import DEFAULT_INTERVAL, seconds
 from reconciler.metrics import HealthServer, Metrics, address
 from reconciler.ports import Clock
 from reconciler.quota.report import Pass
@@ -258,7 +259,7 @@ class Operator:
                 inventory_of=self._inventory_of,
             )
         inventory = self._inventory_of(name)
-        window = RemovalWindow(KubeRemovals(inventory), seconds=self._window_of(name))
+        window = RemovalWindow(KubeRemovals(inventory), seconds=WINDOW_SECONDS)
         return ClusterWork(
             name,
             self._surroundings(),
@@ -298,13 +299,6 @@ class Operator:
         text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
         found = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
         return max(found, 1.0)
-
-    def _window_of(self, name: str) -> float:
-        obj = self._cache.clusters[name]
-        try:
-            return from_spec(name, obj["spec"]).guard_window
-        except (KquotaError, KeyError, ValueError, TypeError):
-            return 3600.0  # The pass itself says what is wrong with the spec.
 
     def _looks_after(self, cluster_id: str, name: str) -> str:
         """The QuotaCluster that looks after this Kafka cluster: the first that asked."""

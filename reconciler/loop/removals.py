@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from reconciler.errors import ConfigError
 from reconciler.quota.change import Plan
@@ -11,6 +11,13 @@ from reconciler.quota.policy import Cause
 
 UNCOUNTED = frozenset({Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
 """Removals that the guard does not count either: what the night shift asks for, and what its end brings back."""
+
+
+WINDOW_SECONDS: Final = 3600.0
+"""Length of the window where nobody says another one."""
+
+LEAST_SECONDS: Final = 1.0
+"""Somebody may write ``0s`` for a window; that is one in which hardly anything is counted."""
 
 
 class RemovalStore(Protocol):
@@ -43,6 +50,10 @@ class RemovalWindow:
         self._store = store
         self._seconds = seconds
         self._counts: dict[float, int] | None = None
+
+    def resize(self, seconds: float) -> None:
+        """From now on the window has this length, or the least that there is."""
+        self._seconds = max(seconds, LEAST_SECONDS)
 
     async def count(self, now: float) -> int:
         """Removals within the window that ends at ``now`` (seconds since the epoch).

@@ -431,3 +431,22 @@ def test_records_that_may_not_be_written_are_no_secret_of_the_log():
     ready = next(one for one in status["conditions"] if one["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "KubernetesRefused")
     assert world.reason("bob") == "KubernetesRefused"
+
+
+def test_the_window_of_the_guards_is_the_one_that_the_cluster_says_now():
+    world = World(guards={"maxRemovals": 1, "window": "2h"}, patience=100_000.0)
+    for name in ("a", "b", "c"):
+        world.put(resource(name, entity(user=name), {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.delete("a")
+    world.turn()
+    world.kafka.clock.advance(3700)
+    world.delete("b")
+    world.turn()
+    assert world.exists("b"), "two hours are not over"
+    obj = world.api.find(QUOTA_CLUSTERS, None, "prod")
+    obj["spec"]["guards"]["window"] = "0s"
+    obj["metadata"]["generation"] += 1
+    world.turn()
+    assert not world.exists("b")
+    assert list(world.live()) == [entity(user="c")]

@@ -124,3 +124,16 @@ def test_what_the_night_shift_removes_is_not_counted_as_the_guards_do_not_count_
         ),
     )
     assert removals_of(plan) == {(entity(user="a"), Key.PRODUCER_BYTE_RATE)}
+
+
+def test_a_window_changes_its_length_and_never_has_none():
+    async def counts() -> list[int]:
+        window = RemovalWindow(MemoryRemovals(), seconds=10.0)
+        await window.add(1, 100.0)
+        found = [await window.count(105.0)]
+        for seconds in (3.0, 0.0, 10.0):
+            window.resize(seconds)
+            found.append(await window.count(105.0))
+        return found
+
+    assert asyncio.run(counts()) == [1, 0, 0, 1]
