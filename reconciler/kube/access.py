@@ -1,7 +1,8 @@
 """How to reach the API server and who we are: from a kubeconfig or a pod's service account. Nothing is asked here.
 
-Reading kubeconfigs, exec plugins and the pod's token, which the kubelet replaces every hour, is the official client's
-work. Its API classes are not used: one status write through them costs four times the CPU of a plain request.
+Reading kubeconfigs and running their exec plugins is the official client's work. Its API classes are not used: one
+status write through them costs four times the CPU of a plain request. In a pod it is not even imported, because it takes
+20 MB and there are four files to read.
 """
 
 import os
@@ -10,14 +11,14 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import ConfigException, load_kube_config
-from kubernetes.aio.config.incluster_config import InClusterConfigLoader
-
 from reconciler.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kubernetes.aio.client import Configuration
+    from kubernetes.aio.config import ConfigException
 
 POD_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _HINT: Final = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod with a service account token"
@@ -57,28 +58,90 @@ async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER)
         ConfigError: There is none, or it cannot be read.
     """
     chosen = kubeconfig or _usual_kubeconfig()
+
+    def again() -> Awaitable[Access]:
+        return load(kubeconfig, pod_folder=pod_folder)
+
+    if chosen is None:
+        return _of_pod(pod_folder, again)
+    return await _of_file(chosen, again)
+
+
+# ---- in a pod --------------------------------------------------------------------------------
+
+
+def _of_pod(folder: Path, again: Callable[[], Awaitable[Access]]) -> Access:
+    """As the service account of the pod that we are.
+
+    Raises:
+        ConfigError: This is no pod, or one without an account.
+    """
+    name = os.environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
+    authority = folder / "ca.crt"
+    if not name or not port or not authority.is_file():
+        raise ConfigError(
+            "no way to a Kubernetes API server: no kubeconfig is there, and this is no pod with a service account",
+            where=str(folder),
+            hint=_HINT,
+        )
+    _ = _token(folder)
+    host = f"https://[{name}]:{port}" if ":" in name else f"https://{name}:{port}"
+    namespace = folder / "namespace"
+
+    async def authorization() -> str:
+        # The kubelet replaces the file every hour.
+        return f"Bearer {_token(folder)}"
+
+    return Access(
+        host=host,
+        tls=_tls(authority=str(authority)),
+        server_name=None,
+        proxy=_proxy_of_environment(host),
+        authorization=authorization,
+        namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
+        again=again,
+    )
+
+
+def _token(folder: Path) -> str:
+    try:
+        # The file may end with a newline, which no header may hold.
+        found = (folder / "token").read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the service account token cannot be read: {type(error).__name__}", hint=_HINT
+        ) from None
+    if not found:
+        raise ConfigError("the service account token is empty", hint=_HINT)
+    return found
+
+
+# ---- by a kubeconfig -------------------------------------------------------------------------
+
+
+async def _of_file(path: Path, again: Callable[[], Awaitable[Access]]) -> Access:
+    from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 20 MB that no pod needs
+    from kubernetes.aio.config import ConfigException  # noqa: PLC0415 - the same
+
     configuration = Configuration()
     try:
-        if chosen is not None:
-            namespace = await _from_file(chosen, configuration)
-        else:
-            namespace = _from_pod(pod_folder, configuration)
+        namespace = await _from_file(path, configuration)
     except ConfigException as error:
-        where = str(chosen) if chosen is not None else ""
         raise ConfigError(
-            f"no way to a Kubernetes API server: {_unquoted(error)}", where=where, hint=_HINT
+            f"no way to a Kubernetes API server: {_unquoted(error)}", where=str(path), hint=_HINT
         ) from None
     except Exception as error:  # noqa: BLE001 - the client lets through what its parsers raise
         # A parser's words may quote a token, so only the kind of fault is told.
         raise ConfigError(
             f"no way to a Kubernetes API server: {type(error).__name__} while it was read",
-            where=str(chosen or pod_folder),
+            where=str(path),
             hint=_HINT,
         ) from None
-    return _access(configuration, namespace, lambda: load(kubeconfig, pod_folder=pod_folder))
+    return _access(configuration, namespace, again)
 
 
-def _unquoted(error: ConfigException) -> str:
+def _unquoted(error: "ConfigException") -> str:
     """The client's words up to where they name the place: a place holds the whole entry, token included."""
     return str(error).partition(" in ")[0].rstrip(".")
 
@@ -93,41 +156,42 @@ def _usual_kubeconfig() -> Path | None:
     return usual if not in_pod and usual.is_file() else None
 
 
-async def _from_file(path: Path, configuration: Configuration) -> str:
+async def _from_file(path: Path, configuration: "Configuration") -> str:
+    from kubernetes.aio.config import load_kube_config  # noqa: PLC0415 - 20 MB that no pod needs
+
     loader: Any = await load_kube_config(  # type: ignore[no-untyped-call]  # untyped in the official client
         config_file=str(path), client_configuration=configuration, persist_config=False
     )
     return str(loader.current_context["context"].get("namespace") or "default")
 
 
-def _from_pod(folder: Path, configuration: Configuration) -> str:
-    loader: Any = InClusterConfigLoader(  # type: ignore[no-untyped-call]  # untyped in the official client
-        token_filename=str(folder / "token"), cert_filename=str(folder / "ca.crt")
-    )
-    loader.load_and_set(configuration)
-    namespace = folder / "namespace"
-    return namespace.read_text("utf-8").strip() if namespace.is_file() else "default"
-
-
 def _access(
-    configuration: Configuration, namespace: str, again: Callable[[], Awaitable[Access]]
+    configuration: "Configuration", namespace: str, again: Callable[[], Awaitable[Access]]
 ) -> Access:
     async def authorization() -> str:
         try:
             found = await configuration.get_api_key_with_prefix(
                 "BearerToken", alias="authorization"
             )
-        except (ConfigException, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - plugins fail in ways of their own
             raise ConfigError(
-                f"the service account token cannot be read: {type(error).__name__}"
+                f"the token of the kubeconfig cannot be read: {type(error).__name__}"
             ) from None
-        # The pod's token file may end with a newline, which no header may hold.
+        # A token file may end with a newline, which no header may hold.
         return str(found).strip() if found else ""
 
     host = str(configuration.host).rstrip("/")
     return Access(
         host=host,
-        tls=_tls(configuration) if host.startswith("https:") else None,
+        tls=_tls(
+            authority=configuration.ssl_ca_cert,
+            pem=configuration.ca_cert_data,
+            chain=configuration.cert_file,
+            key=configuration.key_file,
+            verify=bool(configuration.verify_ssl),
+        )
+        if host.startswith("https:")
+        else None,
         server_name=configuration.tls_server_name,
         proxy=configuration.proxy or _proxy_of_environment(host),
         authorization=authorization,
@@ -136,20 +200,25 @@ def _access(
     )
 
 
-def _tls(configuration: Configuration) -> ssl.SSLContext:
+def _tls(
+    *,
+    authority: str | None = None,
+    pem: str | bytes | None = None,
+    chain: str | None = None,
+    key: str | None = None,
+    verify: bool = True,
+) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(
-            cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data
-        )
-        if configuration.cert_file:
-            context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
+        context = ssl.create_default_context(cafile=authority, cadata=pem)
+        if chain:
+            context.load_cert_chain(chain, keyfile=key)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
             f"certificates for the Kubernetes API server cannot be used: {error.strerror or 'unreadable'}"
         ) from None
     # Python 3.13 began to refuse CAs without a key identifier; Go, and so kubectl, never did.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if not configuration.verify_ssl:
+    if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

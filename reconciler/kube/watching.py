@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-import kopf
-
+from reconciler.kube.kopf_alone import kopf
 from reconciler.kube.resources import Obj
 
 Taken = Callable[[str, Obj], object]
