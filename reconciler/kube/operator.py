@@ -26,6 +26,7 @@ from reconciler.kube.cluster_file import read_clusters
 from reconciler.kube.cluster_state import SecretUse
 from reconciler.kube.cluster_work import ClusterWork, Surroundings
 from reconciler.kube.inventory import KubeInventory, KubeRemovals
+from reconciler.kube.keepers import Keepers
 from reconciler.kube.leader import Election, Leader
 from reconciler.kube.listing import Everything
 from reconciler.kube.loops import LOST, Loops
@@ -139,8 +140,7 @@ class Operator:
         )
         self._leader: Leader | None = None
         self._heard_at: float | None = None
-        # Which QuotaCluster looks after which Kafka cluster: two would fight over it for ever.
-        self._looked_after: dict[str, str] = {}
+        self._keepers = Keepers(self._cache)
         self._closing: set[asyncio.Future[None]] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -283,7 +283,7 @@ class Operator:
             clock=self._clock,
             audit=StreamAuditLog(sys.stdout),
             fenced=lambda: leader is not None and leader.fenced,
-            looks_after=self._looks_after,
+            looks_after=self._keepers.of,
             secret_of=self._secret_of,
             passed=self._passed,
         )
@@ -299,13 +299,6 @@ class Operator:
         text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
         found = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
         return max(found, 1.0)
-
-    def _looks_after(self, cluster_id: str, name: str) -> str:
-        """The QuotaCluster that looks after this Kafka cluster: the first that asked."""
-        first = self._looked_after.setdefault(cluster_id, name)
-        if first != name and first not in self._cache.clusters:
-            first = self._looked_after[cluster_id] = name
-        return first
 
     def _secret_of(self, name: str) -> SecretUse | None:
         state = self._sessions.state(name)
@@ -323,7 +316,7 @@ class Operator:
 
     def _forget(self, name: str) -> None:
         self._metrics.forget(name)
-        self._looked_after = {one: of for one, of in self._looked_after.items() if of != name}
+        self._keepers.forget(name)
         closing = asyncio.ensure_future(self._sessions.forget(name))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
