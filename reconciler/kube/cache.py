@@ -19,6 +19,7 @@ from reconciler.kube.resources import (
     name_of,
     requested_at,
     resource_version_of,
+    status_of,
     uid_of,
 )
 
@@ -126,7 +127,7 @@ class Cache:
         return cluster is not None and uid_of(self._documents[cluster][document]) == uid_of(obj)
 
     def take_departed(self, cluster: str) -> dict[str, Obj]:
-        """The ClientQuotas of a cluster that were seen to be deleted since the last call, as they were."""
+        """The ClientQuotas of a cluster that were seen to be deleted and left records, since the last call, as they were."""
         return self._departed.pop(cluster, {})
 
     def seen(self, obj: Obj) -> frozenset[str]:
@@ -157,7 +158,8 @@ class Cache:
         known = self._documents[cluster].pop(document)
         if not self._documents[cluster]:
             del self._documents[cluster]
-        self._departed.setdefault(cluster, {})[document] = known
+        if status_of(known).get("keys"):  # Else it left nothing, and nobody may ever ask for it.
+            self._departed.setdefault(cluster, {})[document] = known
         return frozenset({cluster})
 
     def listed(

@@ -35,7 +35,7 @@ from reconciler.loop import Passes, Turn, Wake
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.ports import AuditLog, Clock, QuotaStore
 from reconciler.quota.claims import Settled
-from reconciler.quota.keys import COLUMN_OF, COLUMNS
+from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.owned import Owned
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.report import Origin, Pass
@@ -379,8 +379,9 @@ def _asked(obj: Obj) -> tuple[object, ...]:
 
 
 def might_remove(owned: Owned, settled: Settled) -> bool:
-    """Whether we own something that nobody asks for any more; what is orphaned stays anyway."""
+    """Whether we own something that nobody asks for any more; what is orphaned or frozen stays anyway."""
     desired = settled.desired
+    frozen = desired.frozen
     for subject, record in owned.records.items():
         limits = desired.limits.get(subject)
         if limits is not None and not any(
@@ -388,11 +389,10 @@ def might_remove(owned: Owned, settled: Settled) -> bool:
             for applied, wanted in zip(record.applied, limits, strict=True)
         ):
             continue
-        for key, applied in zip(COLUMNS, record.applied, strict=True):
-            pair = subject, key
+        for key, owner in record.pairs():
             if (
-                applied is not None
-                and pair not in owned.orphaned
+                (subject, key) not in owned.orphaned
+                and owner.document not in frozen
                 and (limits is None or limits[COLUMN_OF[key]] is None)
             ):
                 return True

@@ -19,6 +19,9 @@ def quota(
     }
 
 
+RECORDS = {"keys": [{"key": "producer_byte_rate", "applied": 1}]}
+
+
 def quota_cluster(name, *, uid="c1", generation=1):
     return {"metadata": {"name": name, "uid": uid, "generation": generation}, "spec": {}}
 
@@ -55,18 +58,21 @@ def test_spec_deletion_request_and_finalizer_wake_the_cluster():
 
 def test_a_deleted_document_departs_once():
     cache = Cache()
-    _ = cache.seen(quota("a", status={"entity": "user=a"}))
+    _ = cache.seen(quota("a", status=RECORDS))
+    _ = cache.seen(quota("b", uid="u2"))
     assert cache.gone(quota("a")) == {"prod"}
     assert cache.gone(quota("a")) == frozenset()
+    assert cache.gone(quota("b", uid="u2")) == {"prod"}
     departed = cache.take_departed("prod")
-    assert departed["team/a"]["status"] == {"entity": "user=a"}
+    assert list(departed) == ["team/a"], "the other one left nothing"
+    assert departed["team/a"]["status"] == RECORDS
     assert cache.take_departed("prod") == {}
     assert cache.document_count == 0
 
 
 def test_a_document_deleted_and_made_again_between_two_looks_departs_and_arrives():
     cache = Cache()
-    _ = cache.seen(quota("a", uid="u1"))
+    _ = cache.seen(quota("a", uid="u1", status=RECORDS))
     assert cache.seen(quota("a", uid="u2", cluster="test")) == {"prod", "test"}
     assert list(cache.take_departed("prod")) == ["team/a"]
     assert list(cache.of("test")) == ["team/a"]
@@ -75,9 +81,9 @@ def test_a_document_deleted_and_made_again_between_two_looks_departs_and_arrives
 
 def test_a_complete_listing_replaces_what_was_there():
     cache = Cache()
-    _ = cache.seen(quota("a"))
-    _ = cache.seen(quota("b"))
-    assert cache.listed([quota("b"), quota("c")]) == {"prod"}
+    _ = cache.seen(quota("a", status=RECORDS))
+    _ = cache.seen(quota("b", uid="u2"))
+    assert cache.listed([quota("b", uid="u2"), quota("c", uid="u3")]) == {"prod"}
     assert sorted(cache.of("prod")) == ["team/b", "team/c"]
     assert list(cache.take_departed("prod")) == ["team/a"]
 
@@ -146,7 +152,7 @@ def test_an_event_that_is_older_than_the_answer_to_our_own_write_takes_no_status
 
 def test_a_late_word_of_a_deletion_leaves_the_one_that_was_made_since():
     cache = Cache()
-    _ = cache.seen(quota("a", uid="u1", resourceVersion="5"))
+    _ = cache.seen(quota("a", uid="u1", resourceVersion="5", status=RECORDS))
     _ = cache.seen(quota("a", uid="u2", resourceVersion="9"))
     assert cache.gone(quota("a", uid="u1", resourceVersion="8")) == frozenset()
     assert list(cache.of("prod")) == ["team/a"]

@@ -450,3 +450,18 @@ def test_the_window_of_the_guards_is_the_one_that_the_cluster_says_now():
     world.turn()
     assert not world.exists("b")
     assert list(world.live()) == [entity(user="c")]
+
+
+def test_what_a_suspended_document_owns_makes_nobody_list_everything_at_every_pass():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    world.change("alice", suspend=True)
+    world.turn()
+    assert world.reason("alice") == "Suspended"
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    asyncio.run(world.everything())
+    world.api.calls.clear()
+    asyncio.run(world.work(Wake(keys=("team/bob",))))
+    assert ("list", "clientquotas", "", "") not in world.api.calls
+    assert set(world.live()) == {ALICE, BOB}
