@@ -10,6 +10,9 @@ REFRESH_SECONDS: Final = 600.0
 
 _IGNORED: Final = frozenset({"since", "firstSeen", "lastTransitionTime"})
 _REFRESHED: Final = frozenset({"lastSuccessfulSyncTime", "nextSyncTime"})
+CONDITIONS: Final = frozenset({"Ready", "Drifted", "Conflict", "Paused", "Reconciling", "Stalled"})
+"""All types of conditions that we set."""
+
 _NAMED_BY: Final = ("type", "key")
 
 
@@ -29,7 +32,16 @@ def unchanged(
         one, other = before.get(name), after.get(name)
         if (one is None) != (other is None) or not _near(one, other, refresh):
             return False
-    return _bare(before) == _bare(after)
+    return _bare(_ours(before)) == _bare(after)
+
+
+def _ours(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The status without conditions of types that we never set: whoever did owns them, and writing changes nothing."""
+    found = status.get("conditions")
+    if not isinstance(found, list):
+        return status
+    ours = [one for one in found if not isinstance(one, Mapping) or one.get("type") in CONDITIONS]
+    return status if len(ours) == len(found) else {**status, "conditions": ours}
 
 
 def _near(one: object, other: object, most: float) -> bool:

@@ -128,7 +128,7 @@ def _narrowed(world: World, *namespaces: str) -> tuple[str, str]:
         for part in rendered.split("\n---\n")
         if any(f"\nkind: {kind}\n" in f"\n{part}" for kind in wanted) and "helm.sh/hook" not in part
     ]
-    world.kube.kubectl("apply", "-n", home, "-f", "-", input="\n---\n".join(parts))
+    world.kube.kubectl("apply", "-f", "-", input="\n---\n".join(parts))
     return home, "narrow"
 
 
@@ -142,7 +142,7 @@ def test_a_namespace_that_may_not_be_listed_stops_all_removals(world: World) -> 
         namespace=home,
         account=account,
         rendered=[one.replace(world.place.namespace, home) for one in world.place.arguments],
-        arguments=["--namespace", here, "--namespace", there],
+        arguments=["--namespace", here, "--namespace", there, "--no-leader-elect"],
         identity="narrow",
     )
     world.operators.append(operator)
@@ -174,7 +174,7 @@ def test_a_namespace_that_may_not_be_listed_stops_all_removals(world: World) -> 
 
     for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
         binding["metadata"].pop(name, None)
-    world.kube.kubectl("apply", "-n", there, "-f", "-", input=json.dumps(binding))
+    world.kube.kubectl("apply", "-f", "-", input=json.dumps(binding))
     eventually(lambda: not world.get("gone", namespace=here), what="the removal to be made up for")
     eventually(lambda: "gone" not in world.live())
     world.becomes("prod", "Synced", kind="quotacluster")
