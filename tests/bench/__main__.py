@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.bench import brokers, codec, harness, loading, operating
-from tests.bench.harness import Figures, Row, interleaved, say, self_measured
+from tests.bench.harness import Figures, Row, interleaved, say, self_measured, short
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 MARK = "<!-- measured -->"
@@ -169,10 +169,10 @@ def table(rows: list[Row]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        theirs = f"{row.theirs.median:.3g} ({row.theirs.spread})" if row.theirs else ""
-        value = f"{row.value:.2f}" if row.theirs else f"{row.value:g}"
+        theirs = f"{short(row.theirs.median)} ({row.theirs.spread})" if row.theirs else ""
+        value = f"{row.value:.2f}" if row.theirs and "x" in row.bar else short(row.value)
         lines.append(
-            f"| {row.work} | {row.peer} | {row.ours.median:.3g} {row.unit} ({row.ours.spread}) | {theirs}"
+            f"| {row.work} | {row.peer} | {short(row.ours.median)} {row.unit} ({row.ours.spread}) | {theirs}"
             f" | {value} | {row.bar} | {'met' if row.met else '**missed**'} |"
         )
     return "\n".join(lines)
@@ -195,7 +195,7 @@ def machine() -> str:
     return (
         f"{os.cpu_count()} cores ({cpu}), {memory:.0f} GiB; Python {platform.python_version()}; "
         f"{first(['java', '-version'])}; Kafka {brokers.VERSION} on the same machine; "
-        f"medians of {harness.ROUNDS} interleaved rounds"
+        f"medians of {harness.ROUNDS} interleaved rounds ({operating.ROUNDS} for the operator, on the sandbox broker)"
     )
 
 

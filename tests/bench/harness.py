@@ -31,7 +31,7 @@ class Figures:
 
     @property
     def spread(self) -> str:
-        return f"{min(self.samples):.3g}-{max(self.samples):.3g}"
+        return f"{short(min(self.samples))}-{short(max(self.samples))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,11 @@ class Row:
     @property
     def met(self) -> bool:
         return self.verdict(self.value)
+
+
+def short(value: float) -> str:
+    """Three digits, or all of a large number."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def interleaved(
