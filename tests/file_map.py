@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[1]
 DESIGN = ROOT / "DESIGN.md"
 HEADING = "## 10. File map"
 PACKAGES = (
-    "", "quota", "wire", "client", "sandbox", "manifest", "inventory", "git", "reconcile", "render",
+    "", "quota", "usage", "wire", "client", "sandbox", "manifest", "inventory", "git", "reconcile", "render",
     "metrics", "notify", "forge", "loop", "kube", "cli",
 )  # fmt: skip
 

@@ -1,0 +1,59 @@
+"""Censoring: a throttled client records less than it wants. When that is so, and what then may be said of a new limit."""
+
+from enum import StrEnum
+
+from reconciler.usage.samples import Censored
+
+
+class Bound(StrEnum):
+    """What a figure is to the truth."""
+
+    EXACT = "exact"
+    AT_LEAST = "at_least"
+    AT_MOST = "at_most"
+
+
+class Move(StrEnum):
+    """Which way a limit goes; no limit is above every limit."""
+
+    TIGHTER = "tighter"
+    EQUAL = "equal"
+    LOOSER = "looser"
+
+
+def censored(
+    *,
+    throttle_ms: int | None,
+    rate_units: int,
+    limit: int | None,
+    request_throttled: bool | None,
+) -> Censored:
+    """Whether a recorded rate is less than the client wanted.
+
+    The throttle time alone does not say so: it is a mean over a minute and lingers, so the rate must also be near the
+    limit. And where bytes and request time are both over, only the quota with the longer delay records it, so a
+    client held back by its request quota looks content here.
+
+    Args:
+        throttle_ms: As recorded beside the rate; ``None`` = not recorded.
+        rate_units: As recorded.
+        limit: In force at that moment, in units; ``None`` = unlimited.
+        request_throttled: Whether a request quota that covers these clients was throttled; ``None`` = cannot be told.
+    """
+    if request_throttled:
+        return Censored.YES
+    near = limit is not None and 10 * rate_units >= 9 * limit
+    if near and throttle_ms:
+        return Censored.YES
+    if request_throttled is None or (near and throttle_ms is None):
+        return Censored.UNKNOWN
+    return Censored.NO
+
+
+def move(before: int | None, after: int | None) -> Move:
+    """Which way a limit goes, in units; ``None`` = unlimited."""
+    if before == after:
+        return Move.EQUAL
+    if before is None:
+        return Move.TIGHTER
+    return Move.TIGHTER if after is not None and after < before else Move.LOOSER

@@ -1,0 +1,283 @@
+"""Right-sizing: the smallest limit that keeps a tier's promise on every broker, what rules make of it, and its own proof.
+
+Each broker is simulated by itself: the largest rate over brokers at each moment would pile the peaks of different brokers
+into a backlog that never drains. The last week is held out; the figures told are those of the final number, after all
+rules, on both parts. Nothing decays, because weights would be fractions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.candidates import three_digits
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, MILLION, QuotaType, Sample
+from reconciler.usage.series import between, censored_ms, covered_ms
+from reconciler.usage.trial import Promise, Proof, Trial, trial
+
+WEEK_MS: Final = 7 * DAY_MS
+LEAST_EVIDENCE_MS: Final = 14 * DAY_MS
+LEAST_SAMPLES: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """What is promised to a group of entities, and how its limits are set.
+
+    Attributes:
+        name: For people.
+        share_ppm: Largest share of time that may be throttled, in millionths.
+        max_delay_ms: Worst delay; ``None`` = any.
+        margin_percent: Added to what is needed.
+        bump_percent: Added where demand was censored more than the share; 0 = never.
+        floor: Smallest limit, in units.
+        ceiling: Largest limit; ``None`` = none.
+        ignore_percent: A smaller change is not worth one.
+        cut_percent: The largest cut at once: producers time out when a limit falls sharply.
+    """
+
+    name: str
+    share_ppm: int
+    max_delay_ms: int | None
+    margin_percent: int = 15
+    bump_percent: int = 20
+    floor: int = 1
+    ceiling: int | None = None
+    ignore_percent: int = 10
+    cut_percent: int = 50
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share_ppm <= MILLION or (
+            self.max_delay_ms is not None and self.max_delay_ms < 0
+        ):
+            raise QuotaValueError(
+                f"tier {self.name}: a share is from 1 to {MILLION} millionths, a delay at least 0"
+            )
+        if min(self.margin_percent, self.bump_percent, self.ignore_percent) < 0 or not (
+            0 < self.cut_percent <= 100
+        ):
+            raise QuotaValueError(
+                f"tier {self.name}: percentages are positive, a cut is at most 100"
+            )
+        if not 0 < self.floor <= (MAX_UNITS if self.ceiling is None else self.ceiling) <= MAX_UNITS:
+            raise QuotaValueError(
+                f"tier {self.name}: the floor must lie above 0 and below the ceiling"
+            )
+
+
+GOLD: Final = Tier(name="gold", share_ppm=1_000, max_delay_ms=60_000)
+SILVER: Final = Tier(name="silver", share_ppm=5_000, max_delay_ms=600_000)
+BATCH: Final = Tier(name="batch", share_ppm=10_000, max_delay_ms=None, bump_percent=0)
+
+
+class Advice(StrEnum):
+    """What came of sizing."""
+
+    CHANGE = "change"
+    KEEP = "keep"  # what it has is near enough, or its number is pinned
+    INSUFFICIENT = "insufficient"  # too little evidence, or no use at all
+    REFUSED = "refused"  # the number breaks its promise on the week that it had not seen
+
+
+class Rule(StrEnum):
+    """A rule that changed the number."""
+
+    BUMP = "bump"
+    FLOOR = "floor"
+    CEILING = "ceiling"
+    BUDGET = "budget"
+    CUT = "cut"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One bucket to be sized.
+
+    Attributes:
+        kind: What is limited.
+        series: The samples of each broker, in units.
+        from_ms: Begin of the evidence window.
+        to_ms: Its end, not included.
+        max_gap_ms: A longer gap begins a session.
+        current: Its limit today; ``None`` = unlimited.
+        budget: What a broker can still give; ``None`` = not known.
+        pinned: Annotated ``sizing: pinned``: only reported.
+        bumped: Already raised on account of this window; so that raising never feeds on itself.
+    """
+
+    kind: QuotaType
+    series: Mapping[str, Sequence[Sample]]
+    from_ms: int
+    to_ms: int
+    max_gap_ms: int
+    current: int | None = None
+    budget: int | None = None
+    pinned: bool = False
+    bumped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """A limit with its evidence. Numbers are units; they are ``None`` where there is nothing to go by.
+
+    Attributes:
+        advice: In one word.
+        current: The limit today.
+        target: The limit to set.
+        needed: The smallest that keeps the promise, before any rule.
+        lower: The smallest that keeps it at twice the share.
+        upper: The smallest that keeps it at half the share.
+        worst_week: What the worst single week would have needed.
+        peak: Largest rate seen before the held-out week.
+        train: What the target does on what it was sized by.
+        test: What it does on the held-out week.
+        confidence_ppm: Covered share of the window, in millionths, of the broker that was seen least.
+        censored_ppm: Share of the seen time in which demand was higher than recorded, in millionths.
+        rules: What changed the number, in order.
+        evidence_ms: Time from the first sample to the end of the last.
+        samples: How many, of all brokers.
+    """
+
+    advice: Advice
+    current: int | None
+    target: int | None = None
+    needed: int | None = None
+    lower: int | None = None
+    upper: int | None = None
+    worst_week: int | None = None
+    peak: int = 0
+    train: Proof | None = None
+    test: Proof | None = None
+    confidence_ppm: int = 0
+    censored_ppm: int = 0
+    rules: tuple[Rule, ...] = ()
+    evidence_ms: int = 0
+    samples: int = 0
+
+
+def priced(needed: int, tier: Tier, case: Case, censored_ppm: int) -> tuple[int, tuple[Rule, ...]]:
+    """What the rules of a tier make of the limit that is needed, in the order of :class:`Rule`.
+
+    A limit is raised for censored demand once per window. What a broker can give goes before the floor; a cut goes in
+    steps even then. Rounding is up to three significant digits, down where up would break the budget or the ceiling.
+
+    Args:
+        needed: In units.
+        tier: Its rules.
+        case: Current limit, budget, marks.
+        censored_ppm: The share of time in which demand was higher than recorded.
+
+    Returns:
+        The limit, and which rules changed it.
+    """
+    rules: list[Rule] = []
+    value = _percent(needed, 100 + tier.margin_percent)
+    if censored_ppm > tier.share_ppm and tier.bump_percent and not (case.pinned or case.bumped):
+        value = _percent(value, 100 + tier.bump_percent)
+        rules.append(Rule.BUMP)
+    if value < tier.floor:
+        value = tier.floor
+        rules.append(Rule.FLOOR)
+    top = MAX_UNITS - 1
+    for bound, rule in ((tier.ceiling, Rule.CEILING), (case.budget, Rule.BUDGET)):
+        if bound is not None and bound < top:
+            top = max(1, bound)
+            if value > top:
+                value = top
+                rules.append(rule)
+    if case.current is not None:
+        if abs(value - case.current) * 100 < tier.ignore_percent * case.current:
+            return case.current, (*rules, Rule.IGNORED)
+        least = _percent(case.current, 100 - tier.cut_percent)
+        if value < least:
+            return three_digits(least, up=True), (*rules, Rule.CUT)
+    return _rounded(value, tier.floor, top), tuple(rules)
+
+
+def _rounded(value: int, floor: int, top: int) -> int:
+    up, down = three_digits(value, up=True), three_digits(value, up=False)
+    if up <= top:
+        return up
+    return down if down >= min(floor, value) else value
+
+
+def _percent(value: int, percent: int) -> int:
+    return -(-value * percent // 100)
+
+
+def _ratio(part: int, whole: int) -> int:
+    """In millionths, rounded down, at most all."""
+    return min(MILLION, part * MILLION // whole) if whole > 0 else 0
+
+
+def recommend(case: Case, tier: Tier) -> Recommendation:
+    """A limit for one bucket, with its evidence.
+
+    Raises:
+        QuotaValueError: Samples out of order or out of range.
+    """
+    split = case.to_ms - WEEK_MS
+    series = [between(one, case.from_ms, case.to_ms) for one in case.series.values()]
+    seen = [one for one in series if one]
+    told = Recommendation(
+        advice=Advice.INSUFFICIENT,
+        current=case.current,
+        evidence_ms=max((one[-1].ts_ms for one in seen), default=0)
+        - min((one[0].ts_ms - one[0].dt_ms for one in seen), default=0),
+        samples=sum(map(len, seen)),
+        confidence_ppm=min(
+            (_ratio(covered_ms(one), case.to_ms - case.from_ms) for one in seen), default=0
+        ),
+        censored_ppm=_ratio(sum(map(censored_ms, seen)), sum(map(covered_ms, seen))),
+    )
+    train, test = (
+        trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
+        for from_ms, to_ms in ((case.from_ms, split), (split, case.to_ms))
+    )
+    recent = trial(case.kind, series, split - WEEK_MS, split, case.max_gap_ms)
+    needed = _needed((train, recent), tier, (1, 1))
+    told = replace(told, needed=needed, peak=train.peak)
+    if told.evidence_ms < LEAST_EVIDENCE_MS or told.samples < LEAST_SAMPLES:
+        return told
+    if needed is None or not test.brokers:
+        return told
+    target, rules = priced(needed, tier, case, told.censored_ppm)
+    proof = test.proof(target)
+    advice = Advice.CHANGE
+    if proof is not None and proof.share_ppm > 2 * tier.share_ppm:
+        advice = Advice.REFUSED
+    elif case.pinned or target == case.current:
+        advice = Advice.KEEP
+    return replace(
+        told,
+        advice=advice,
+        target=target,
+        lower=_needed((train, recent), tier, (2, 1)),
+        upper=_needed((train, recent), tier, (1, 2)),
+        worst_week=_worst_week(case, tier, series, split),
+        train=train.proof(target),
+        test=proof,
+        rules=rules,
+    )
+
+
+def _needed(trials: Sequence[Trial], tier: Tier, share: tuple[int, int]) -> int | None:
+    """The largest of what the spans need at a fraction of the tier's share; ``None`` if the first needs nothing."""
+    factor, parts = share
+    promise = Promise(
+        share_ppm=tier.share_ppm * factor, parts=parts, max_delay_ms=tier.max_delay_ms
+    )
+    found = [one.smallest(promise) for one in trials]
+    return max(one or 0 for one in found) if found[0] is not None else None
+
+
+def _worst_week(
+    case: Case, tier: Tier, series: Sequence[Sequence[Sample]], split: int
+) -> int | None:
+    """What the worst week before the held-out one needs; weeks are counted back from there."""
+    ends = range(split, case.from_ms, -WEEK_MS)
+    weeks = (trial(case.kind, series, end - WEEK_MS, end, case.max_gap_ms) for end in ends)
+    promise = Promise(share_ppm=tier.share_ppm, max_delay_ms=tier.max_delay_ms)
+    return max((week.smallest(promise) or 0 for week in weeks), default=None)

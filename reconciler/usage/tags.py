@@ -1,0 +1,154 @@
+"""Buckets: the metric tags that Kafka counts a client under, the limit that a tag is held to, and which levels decide it.
+
+Two questions that differ. *Under which tags is this client counted?* depends on which levels have any quota of the
+key (:func:`tags_of`). *Which limit holds for these tags?* looks only at the levels that such tags can stand for
+(:func:`limit_of`). Source: ClientQuotaManager.DefaultQuotaCallback, quotaMetricTags and quotaLimit (4.3), compared
+with that class in the tests.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level
+from reconciler.quota.keys import Key
+from reconciler.quota.precedence import ip_candidates, ladder
+from reconciler.quota.state import State
+
+
+class GroupKind(StrEnum):
+    """What a bucket is shared by."""
+
+    USER = "user"
+    CLIENT = "client"
+    PAIR = "pair"
+    IP = "ip"
+    NONE = "none"  # an empty client id that nothing matches: no tags at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Bucket:
+    """One series of one broker: a group of clients that is counted together, not one client.
+
+    Attributes:
+        kind: Which of the other three are named. A missing label means empty, never ``<default>``.
+        user: Decoded name, or "".
+        client_id: Unquoted, or "".
+        ip: Canonical address, or "".
+    """
+
+    kind: GroupKind
+    user: str = ""
+    client_id: str = ""
+    ip: str = ""
+
+
+def bucket_of(user: str = "", client_id: str = "", ip: str = "") -> Bucket:
+    """The bucket of these labels; an ip stands alone, as in Kafka."""
+    if ip:
+        return Bucket(kind=GroupKind.IP, ip=ip)
+    return Bucket(kind=_KINDS[bool(user), bool(client_id)], user=user, client_id=client_id)
+
+
+_KINDS: Final[dict[tuple[bool, bool], GroupKind]] = {
+    (True, True): GroupKind.PAIR,
+    (True, False): GroupKind.USER,
+    (False, True): GroupKind.CLIENT,
+    (False, False): GroupKind.NONE,
+}
+
+_KIND_OF_LEVEL: Final[dict[int, GroupKind]] = {
+    1: GroupKind.PAIR,
+    2: GroupKind.PAIR,
+    3: GroupKind.USER,
+    4: GroupKind.PAIR,
+    5: GroupKind.PAIR,
+    6: GroupKind.USER,
+    7: GroupKind.CLIENT,
+    8: GroupKind.CLIENT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """The limits of one key, and the kinds of level that Kafka has in use for it.
+
+    Attributes:
+        limits: Who has a limit.
+        in_use: Kinds of level that decide the tags. Brokers before 4.2 keep a kind until they restart, even when
+            its last quota is gone (KAFKA-19282).
+    """
+
+    limits: Mapping[Entity, float]
+    in_use: frozenset[GroupKind]
+
+    @property
+    def measured(self) -> bool:
+        """Whether the broker counts anything: without any quota of a key it keeps no rates for it."""
+        return bool(self.in_use)
+
+
+def book(state: State, key: Key, kept: Iterable[GroupKind] = ()) -> Book:
+    """What a state says of one key.
+
+    Args:
+        state: Everything that is set.
+        key: Which key.
+        kept: Kinds that old brokers still have in use.
+    """
+    limits = {subject: value for subject, of, value in state.pairs() if of is key}
+    kinds = {_KIND_OF_LEVEL[level(one)] for one in limits if one[2] is ABSENT}
+    return Book(limits=limits, in_use=frozenset(kinds | set(kept)))
+
+
+def tags_of(rules: Book, user: str, client_id: str) -> Bucket:
+    """The bucket that a client is counted in, whether or not it is limited there.
+
+    With one kind in use everybody is counted by that kind, matched or not. With more it is the closest entity
+    with a quota that decides, and nothing matched means the client id. An empty client id is looked up like any
+    other, though no level with a client id can limit it.
+
+    Args:
+        rules: The limits of the key.
+        user: Name of the principal, never empty.
+        client_id: As sent; may be empty.
+    """
+    if len(rules.in_use) < 2:
+        (kind,) = rules.in_use or (GroupKind.CLIENT,)
+        return bucket_of(
+            "" if kind is GroupKind.CLIENT else user, "" if kind is GroupKind.USER else client_id
+        )
+    for subject in ladder((user, DEFAULT), (client_id, DEFAULT)):
+        if subject in rules.limits:
+            return bucket_of(
+                "" if subject[0] is ABSENT else user, "" if subject[1] is ABSENT else client_id
+            )
+    return bucket_of("", client_id)
+
+
+def entities_of(bucket: Bucket) -> tuple[Entity, ...]:
+    """The entities that can limit these tags, closest first: two for a user or a client id, four for a pair."""
+    match bucket.kind:
+        case GroupKind.IP:
+            return ip_candidates(bucket.ip)
+        case GroupKind.USER:
+            return ladder((bucket.user, DEFAULT), ())
+        case GroupKind.CLIENT:
+            return ladder((), (bucket.client_id, DEFAULT))
+        case GroupKind.PAIR:
+            both = ladder((bucket.user, DEFAULT), (bucket.client_id, DEFAULT))
+            return tuple(one for one in both if ABSENT not in one[:2])
+        case GroupKind.NONE:
+            return ()
+
+
+def limit_of(rules: Book, bucket: Bucket) -> tuple[Entity, float] | None:
+    """The limit that these tags are held to and where it comes from, ``None`` = unlimited.
+
+    Not what a client with these names would get: the bucket of a user alone is never limited by a pair.
+    """
+    for subject in entities_of(bucket):
+        if subject in rules.limits:
+            return subject, rules.limits[subject]
+    return None

@@ -1,0 +1,263 @@
+"""What a limit does to recorded use: the backlog recursion, and the other three models. The definition for every engine.
+
+For one bucket on one broker, samples in time order, q the limit in units (``div`` rounds down)::
+
+    a_i = (r_i * dt_i + 500) div 1000               what arrived
+    g_i = (q * dt_i) div 1000                       what the limit lets pass
+    B_i = max(0, B_(i-1) + a_i - g_i)               the backlog; 0 before each session
+    served_i  = a_i + B_(i-1) - B_i                 delayed_i = min(B_i, a_i)
+    delay_i   = (B_i div q) * 1000 + ((B_i mod q) * 1000) div q                     milliseconds
+    throttled = 1000 * B_i >= q * min_delay         which is delay_i >= min_delay, and that form cannot overflow
+
+Source: Kafka delays by X = (O - T) / T * W and never caps it for bytes (ClientQuotaManager.throttleTime), so in the
+long run a client gets its limit and waits for the rest. Credit for a burst is left out on purpose: with it, this
+model was worse in every comparison with the sampled windows of a broker (tests/usage/test_stepper.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.samples import MAX_UNITS, MILLION, QuotaType, Sample
+
+MIN_DELAY_MS: Final = 1_000
+"""A shorter delay is no throttling; without this bound one byte over the limit would count for a whole day."""
+
+DELIVERY_TIMEOUT_MS: Final = 120_000
+"""``delivery.timeout.ms`` of the Java producer: records that wait longer are lost."""
+
+BURST_WINDOWS: Final = 11
+"""How many seconds of its limit the controller lets pass at once (controller.quota.window.num x size)."""
+
+
+class Model(StrEnum):
+    """How the broker treats what is over the limit."""
+
+    BACKLOG = "backlog"  # delayed until it fits: produce and fetch
+    TOKENS = "tokens"  # a token bucket: partition mutations, on the active controller
+    REJECTED = "rejected"  # closed, not queued: connections of an address
+    APPROXIMATE = (
+        "approximate"  # delayed by 1 s at most: request time; says how long, not how badly
+    )
+
+
+MODEL_OF: Final[dict[QuotaType, Model]] = {
+    QuotaType.PRODUCE: Model.BACKLOG,
+    QuotaType.FETCH: Model.BACKLOG,
+    QuotaType.REQUEST: Model.APPROXIMATE,
+    QuotaType.CONTROLLER_MUTATION: Model.TOKENS,
+    QuotaType.IP: Model.REJECTED,
+}
+
+
+class Arrival(NamedTuple):
+    """A sample ready for any limit: what can be worked out without one is worked out once.
+
+    Attributes:
+        fresh: It begins a session.
+        dt_ms: The time it stands for.
+        units: What arrived in that time, a_i.
+        rate_units: Per second.
+    """
+
+    fresh: bool
+    dt_ms: int
+    units: int
+    rate_units: int
+
+
+class Row(NamedTuple):
+    """What one sample meets under a limit; the columns that a second engine has to equal.
+
+    Attributes:
+        backlog: Units that wait at its end. Under :attr:`Model.TOKENS`, how much of the burst is used.
+        served: Units that passed in its time.
+        delayed: Units of this sample that wait, or, under :attr:`Model.REJECTED`, were refused.
+        delay_ms: How long the last of them waits.
+        throttled: Whether this counts as throttled time.
+    """
+
+    backlog: int
+    served: int
+    delayed: int
+    delay_ms: int
+    throttled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What a limit does to one bucket on one broker over all samples; sums of :class:`Row`.
+
+    Attributes:
+        model: By which rule.
+        samples: How many.
+        covered_ms: The time that they stand for.
+        arrived_units: What arrived.
+        throttled_ms: Time throttled; where the model is approximate, time over the limit.
+        max_delay_ms: The worst delay; ``None`` where the model knows none.
+        over_timeout_ms: Time with a delay above :data:`DELIVERY_TIMEOUT_MS`; ``None`` as before.
+        delayed_units: What had to wait; refused connections where those are closed.
+        unfinished: Sessions that end with a backlog: the true figures are higher.
+    """
+
+    model: Model
+    samples: int
+    covered_ms: int
+    arrived_units: int
+    throttled_ms: int
+    max_delay_ms: int | None
+    over_timeout_ms: int | None
+    delayed_units: int
+    unfinished: int
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether a backlog outlives the evidence."""
+        return self.unfinished > 0
+
+
+def arrivals(samples: Sequence[Sample], max_gap_ms: int) -> tuple[Arrival, ...]:
+    """The samples of one bucket on one broker, ready for any limit. A gap above ``max_gap_ms`` begins a session.
+
+    Raises:
+        QuotaValueError: The samples do not strictly ascend, or a rate or time is out of its range.
+    """
+    found: list[Arrival] = []
+    last: int | None = None
+    for ts, dt, rate, _, _ in samples:
+        if last is not None and ts <= last:
+            raise QuotaValueError(f"samples must ascend: {ts} comes after {last}")
+        if dt <= 0 or not 0 <= rate <= MAX_UNITS:
+            raise QuotaValueError(f"the sample at {ts} has {rate} units over {dt} ms")
+        fresh = last is None or ts - last > max_gap_ms
+        found.append(Arrival(fresh, dt, (rate * dt + 500) // 1000, rate))
+        last = ts
+    return tuple(found)
+
+
+def delay_ms(units: int, limit: int) -> int:
+    """How long a backlog waits under a limit: ``1000 * units div limit``, in steps that fit 64 bits."""
+    return units // limit * 1000 + units % limit * 1000 // limit
+
+
+def backlog_rows(
+    series: Sequence[Arrival], limit: int, min_delay_ms: int = MIN_DELAY_MS
+) -> Iterator[Row]:
+    """The recursion, row by row."""
+    held = 0
+    for fresh, dt, units, _ in series:
+        before = 0 if fresh else held
+        held = max(0, before + units - limit * dt // 1000)
+        wait = delay_ms(held, limit)
+        yield Row(held, units + before - held, min(held, units), wait, wait >= min_delay_ms)
+
+
+def token_rows(series: Sequence[Arrival], limit: int) -> Iterator[Row]:
+    """Mutations: U_i = max(0, U_(i-1) + a_i - g_i) of the burst is used; throttled beyond all of it, by what is beyond.
+
+    Source: TokenBucket and ControllerMutationQuotaManager: the bucket starts full, its depth is
+    :data:`BURST_WINDOWS` seconds of the limit, the delay is the debt over the limit. Nothing is queued by the
+    broker, but a client that obeys waits.
+    """
+    used = 0
+    depth = BURST_WINDOWS * limit
+    for fresh, dt, units, _ in series:
+        before = 0 if fresh else used
+        used = max(0, before + units - limit * dt // 1000)
+        debt = max(0, used - depth)
+        already = max(0, before - depth)
+        yield Row(used, units + already - debt, min(debt, units), delay_ms(debt, limit), debt > 0)
+
+
+def rejected_rows(series: Sequence[Arrival], limit: int) -> Iterator[Row]:
+    """Connections: what exceeds the limit is closed and forgotten, max(0, a_i - g_i); nothing carries over.
+
+    Source: SocketServer.ConnectionQuotas, which takes a refused connection off the record.
+    """
+    for _, dt, units, _ in series:
+        refused = max(0, units - limit * dt // 1000)
+        yield Row(0, units - refused, refused, 0, refused > 0)
+
+
+def over_limit_rows(series: Sequence[Arrival], limit: int) -> Iterator[Row]:
+    """Request time: the delay is capped at one window, so only the time over the limit means anything.
+
+    Source: ClientRequestQuotaManager.throttleTime, min(delay, window size).
+    """
+    for _, _, units, rate in series:
+        yield Row(0, units, 0, 0, rate > limit)
+
+
+def rows(
+    kind: QuotaType,
+    series: Sequence[Arrival],
+    limit: int,
+    min_delay_ms: int = MIN_DELAY_MS,
+) -> Iterator[Row]:
+    """What each sample meets under a limit, by the model of its type.
+
+    Args:
+        kind: What was measured.
+        series: Of one bucket on one broker.
+        limit: In units, at least 1 and below :data:`~reconciler.usage.samples.MAX_UNITS`.
+        min_delay_ms: At least 1; only the backlog has a use for it.
+
+    Raises:
+        QuotaValueError: The limit or the delay is out of its range.
+    """
+    if not 0 < limit < MAX_UNITS or min_delay_ms < 1:
+        raise QuotaValueError(
+            f"a limit of {limit} units and a delay of {min_delay_ms} ms cannot be simulated"
+        )
+    match MODEL_OF[kind]:
+        case Model.BACKLOG:
+            return backlog_rows(series, limit, min_delay_ms)
+        case Model.TOKENS:
+            return token_rows(series, limit)
+        case Model.REJECTED:
+            return rejected_rows(series, limit)
+        case Model.APPROXIMATE:
+            return over_limit_rows(series, limit)
+
+
+def simulate(
+    kind: QuotaType,
+    series: Sequence[Arrival],
+    limit: int | None,
+    min_delay_ms: int = MIN_DELAY_MS,
+) -> Forecast:
+    """What a limit does to one bucket on one broker; ``None`` = unlimited. Errors as :func:`rows`."""
+    model = MODEL_OF[kind]
+    throttled = worst = over = delayed = unfinished = 0
+    waiting = False
+    if limit is not None:
+        for (fresh, dt, _, _), row in zip(
+            series, rows(kind, series, limit, min_delay_ms), strict=True
+        ):
+            unfinished += fresh and waiting
+            waiting = row.backlog > 0 if model is Model.BACKLOG else row.delay_ms > 0
+            delayed += row.delayed
+            if row.throttled:
+                throttled += dt
+            worst = max(worst, row.delay_ms)
+            if row.delay_ms > DELIVERY_TIMEOUT_MS:
+                over += dt
+    knows_delay = model in (Model.BACKLOG, Model.TOKENS)
+    return Forecast(
+        model=model,
+        samples=len(series),
+        covered_ms=sum(one.dt_ms for one in series),
+        arrived_units=sum(one.units for one in series),
+        throttled_ms=throttled,
+        max_delay_ms=worst if knows_delay else None,
+        over_timeout_ms=over if knows_delay else None,
+        delayed_units=delayed,
+        unfinished=unfinished + waiting,
+    )
+
+
+def share_ppm(part_ms: int, whole_ms: int) -> int:
+    """A share in millionths, rounded up, so that a little is never nothing; 0 of no time at all is 0."""
+    return -(-part_ms * MILLION // whole_ms) if whole_ms else 0

@@ -1,0 +1,100 @@
+"""Trials of a limit on a span of evidence, broker by broker: whether it keeps a promise, and what it does."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.usage.candidates import smallest
+from reconciler.usage.samples import MILLION, QuotaType, Sample
+from reconciler.usage.series import between
+from reconciler.usage.throttle import Arrival, Forecast, arrivals, share_ppm, simulate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What a number does on one part of the evidence: the worst broker of each.
+
+    Attributes:
+        share_ppm: Throttled share of the time, in millionths, rounded up.
+        max_delay_ms: Worst delay; ``None`` where the model knows none.
+        covered_ms: Time that all brokers together were seen.
+    """
+
+    share_ppm: int
+    max_delay_ms: int | None
+    covered_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """How much of the time may be throttled, as ``share_ppm / parts`` millionths, and how long a delay may be."""
+
+    share_ppm: int
+    parts: int = 1
+    max_delay_ms: int | None = None
+
+    def is_kept_in(self, found: Forecast) -> bool:
+        """Whether a forecast keeps it; compared as whole numbers. A model that knows no delay keeps any."""
+        share = found.throttled_ms * MILLION * self.parts <= self.share_ppm * found.covered_ms
+        return share and (
+            self.max_delay_ms is None or (found.max_delay_ms or 0) <= self.max_delay_ms
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A span of the evidence of one bucket, ready for any limit. Each limit is simulated once.
+
+    Attributes:
+        kind: What is limited.
+        brokers: Of each broker that saw it.
+    """
+
+    kind: QuotaType
+    brokers: tuple[tuple[Arrival, ...], ...]
+    _done: dict[int, tuple[Forecast, ...]] = field(
+        default_factory=dict[int, tuple[Forecast, ...]], repr=False, compare=False
+    )
+
+    @property
+    def peak(self) -> int:
+        """The largest rate on any broker; 0 where nothing was used."""
+        return max((one.rate_units for series in self.brokers for one in series), default=0)
+
+    def forecasts(self, limit: int) -> tuple[Forecast, ...]:
+        """What a limit does on each broker."""
+        if limit not in self._done:
+            self._done[limit] = tuple(simulate(self.kind, one, limit) for one in self.brokers)
+        return self._done[limit]
+
+    def keeps(self, limit: int, promise: Promise) -> bool:
+        """Whether a limit keeps a promise on every broker; a larger one then does too."""
+        return all(map(promise.is_kept_in, self.forecasts(limit)))
+
+    def smallest(self, promise: Promise) -> int | None:
+        """The smallest candidate that keeps a promise; ``None`` where nothing was used."""
+        peak = self.peak
+        return smallest(peak, lambda limit: self.keeps(limit, promise)) if peak else None
+
+    def proof(self, limit: int) -> Proof | None:
+        """What a limit does on the worst broker of each figure; ``None`` without any broker."""
+        found = self.forecasts(limit)
+        if not found:
+            return None
+        delays = [one.max_delay_ms for one in found if one.max_delay_ms is not None]
+        return Proof(
+            share_ppm=max(share_ppm(one.throttled_ms, one.covered_ms) for one in found),
+            max_delay_ms=max(delays, default=None),
+            covered_ms=sum(one.covered_ms for one in found),
+        )
+
+
+def trial(
+    kind: QuotaType,
+    series: Iterable[Sequence[Sample]],
+    from_ms: int,
+    to_ms: int,
+    max_gap_ms: int,
+) -> Trial:
+    """A trial of what each broker saw in a span of time, its end not included; errors as :func:`arrivals`."""
+    parts = (between(one, from_ms, to_ms) for one in series)
+    return Trial(kind=kind, brokers=tuple(arrivals(one, max_gap_ms) for one in parts if one))

@@ -1,0 +1,257 @@
+"""What a change of limits means for one bucket on one broker, in one word with its evidence; and the what-if policy.
+
+Every figure says what it is to the truth. The recursion grows with demand, so recorded use, which is at most the
+demand, gives a lower bound wherever it is censored; and the sum of series that hold other clients too gives an upper
+one. Where both would be needed there is no figure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.buckets import Answer
+from reconciler.usage.censoring import Bound, Move, move
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
+from reconciler.usage.series import censored_ms, covered_ms, summed, throttled_ms
+from reconciler.usage.throttle import MIN_DELAY_MS, Forecast, Model, arrivals, simulate
+
+MINUTES_PER_DAY: Final = 1_440
+
+
+class Verdict(StrEnum):
+    """What to tell people."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    SAME = "same"
+    SAFE_BY_BOUND = "safe by bound"
+    NOT_IDENTIFIABLE = "not identifiable"
+    NO_DATA = "no data"
+
+
+_SEVERITY: Final = (
+    Verdict.SAFE_BY_BOUND,
+    Verdict.SAME,
+    Verdict.BETTER,
+    Verdict.NO_DATA,
+    Verdict.NOT_IDENTIFIABLE,
+    Verdict.WORSE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """An old bucket: its samples, and the limit that it has now, in units (``None`` = unlimited)."""
+
+    samples: Sequence[Sample]
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impact:
+    """One bucket on one broker before and after.
+
+    Attributes:
+        verdict: In one word.
+        bound: What ``after`` is to the truth.
+        before: The limits of today over the whole time; of several parts the one that is throttled longest, never a sum.
+        observed_throttled_ms: What the broker was seen to do, of several parts the longest; ``None`` = not recorded.
+        after: The limit to come; ``None`` = no figure can be given.
+        covered_ms: The time that the evidence covers.
+        censored_ms: The part of it in which the clients wanted more than was recorded.
+    """
+
+    verdict: Verdict
+    bound: Bound
+    before: Forecast | None
+    observed_throttled_ms: int | None
+    after: Forecast | None
+    covered_ms: int
+    censored_ms: int
+
+
+def impact(
+    kind: QuotaType,
+    answer: Answer,
+    parts: Sequence[Part],
+    limit: int | None,
+    *,
+    max_gap_ms: int,
+    min_delay_ms: int = MIN_DELAY_MS,
+) -> Impact:
+    """What a limit will do to a bucket on one broker.
+
+    Args:
+        kind: What is limited.
+        answer: How far the parts say what the bucket will use (:func:`~reconciler.usage.buckets.regroup`).
+        parts: The old buckets that it is made of, with the samples of this broker.
+        limit: To come, in units; ``None`` = unlimited.
+        max_gap_ms: A longer gap begins a session.
+        min_delay_ms: A shorter delay is no throttling.
+
+    Raises:
+        QuotaValueError: Samples out of order or out of range, or a limit that cannot be simulated.
+    """
+    samples = summed(part.samples for part in parts)
+    before = [
+        simulate(kind, arrivals(part.samples, max_gap_ms), part.limit, min_delay_ms)
+        for part in parts
+    ]
+    seen = [found for part in parts if (found := throttled_ms(part.samples)) is not None]
+    longest = max(before, key=_length, default=None)
+    judged: Judged
+    if not samples or longest is None or answer is Answer.NO_DATA:
+        judged = Verdict.NO_DATA, Bound.EXACT, None
+    elif answer is Answer.NOT_IDENTIFIABLE:
+        judged = Verdict.NOT_IDENTIFIABLE, Bound.EXACT, None
+    else:
+        after = simulate(kind, arrivals(samples, max_gap_ms), limit, min_delay_ms)
+        if answer is Answer.BOUND:
+            judged = _by_bound(samples, limit, after)
+        else:
+            went = move(parts[0].limit, limit) if len(parts) == 1 else None
+            judged = _exactly(samples, limit, longest, after, went)
+    verdict, bound, figure = judged
+    return Impact(
+        verdict=verdict,
+        bound=bound,
+        before=longest,
+        observed_throttled_ms=max(seen, default=None),
+        after=figure,
+        covered_ms=covered_ms(samples),
+        censored_ms=censored_ms(samples),
+    )
+
+
+Judged: TypeAlias = tuple[Verdict, Bound, Forecast | None]
+"""Verdict, what the figure is to the truth, and the figure."""
+
+
+def _exactly(
+    samples: Sequence[Sample],
+    limit: int | None,
+    before: Forecast,
+    after: Forecast,
+    went: Move | None,
+) -> Judged:
+    """The series is the bucket's own. Under a looser limit a censored one says "better" and no number."""
+    if went is Move.LOOSER and limit is not None and _wanted_more(samples):
+        return Verdict.BETTER, Bound.AT_MOST, None
+    low = limit is not None and (after.is_lower_bound or _may_have_wanted_more(samples))
+    return compared(before, after), Bound.AT_LEAST if low else Bound.EXACT, after
+
+
+def _by_bound(samples: Sequence[Sample], limit: int | None, after: Forecast) -> Judged:
+    """Safe if even all of it together would not be throttled; a sum of censored rates bounds nothing."""
+    bounded = limit is None or not _may_have_wanted_more(samples)
+    if bounded and not after.throttled_ms and not after.is_lower_bound:
+        return Verdict.SAFE_BY_BOUND, Bound.AT_MOST, after
+    return Verdict.NOT_IDENTIFIABLE, Bound.AT_MOST, None
+
+
+def _wanted_more(samples: Sequence[Sample]) -> bool:
+    return any(one.censored is Censored.YES for one in samples)
+
+
+def _may_have_wanted_more(samples: Sequence[Sample]) -> bool:
+    return any(one.censored is not Censored.NO for one in samples)
+
+
+def _length(forecast: Forecast) -> tuple[int, int]:
+    return forecast.throttled_ms, forecast.max_delay_ms or 0
+
+
+def compared(before: Forecast, after: Forecast) -> Verdict:
+    """Better or worse only by more than a minute a day and more than a tenth; anything less is the same."""
+    more = after.throttled_ms - before.throttled_ms
+    if abs(more) * MINUTES_PER_DAY <= after.covered_ms or abs(more) * 10 <= before.throttled_ms:
+        return Verdict.SAME
+    return Verdict.WORSE if more > 0 else Verdict.BETTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantImpact:
+    """One bucket on all brokers: the worst one and how many, never a sum of minutes.
+
+    Attributes:
+        broker_id: The worst broker; the lowest name of equal ones.
+        worst: What happens there.
+        brokers: How many brokers saw the bucket.
+        throttled: How many of them will throttle it, as far as is known.
+    """
+
+    broker_id: str
+    worst: Impact
+    brokers: int
+    throttled: int
+
+
+def over_brokers(impacts: Mapping[str, Impact]) -> TenantImpact:
+    """The impacts of one bucket by broker as one.
+
+    Raises:
+        QuotaValueError: There is no broker.
+    """
+    if not impacts:
+        raise QuotaValueError("an impact needs a broker")
+    worst = max(sorted(impacts), key=lambda one: _severity(impacts[one]))
+    return TenantImpact(
+        broker_id=worst,
+        worst=impacts[worst],
+        brokers=len(impacts),
+        throttled=sum(
+            one.after is not None and one.after.throttled_ms > 0 for one in impacts.values()
+        ),
+    )
+
+
+def _severity(one: Impact) -> tuple[int, int, int]:
+    return (_SEVERITY.index(one.verdict), *(_length(one.after) if one.after else (0, 0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """How much worse a change may make it for a tier of clients.
+
+    Attributes:
+        new_throttled_ms_per_day: Additional throttled time per day; ``None`` = any.
+        max_delay_ms: The worst delay; ``None`` = any.
+        elastic: Clients that catch up with what waits for them, like consumers: reported, never refused.
+    """
+
+    new_throttled_ms_per_day: int | None = None
+    max_delay_ms: int | None = None
+    elastic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """One figure beyond what is tolerated, both in milliseconds (per day where it is a time)."""
+
+    what: str
+    found_ms: int
+    allowed_ms: int
+
+
+def breaches(one: Impact, tolerance: Tolerance) -> tuple[Breach, ...]:
+    """What a policy refuses about an impact.
+
+    Only what the change makes worse, and only figures: an impact that cannot be told is printed, not refused, and
+    neither is an approximate one. Otherwise the gate would be switched off in its first week.
+    """
+    before, after = one.before, one.after
+    if tolerance.elastic or one.verdict is not Verdict.WORSE or before is None or after is None:
+        return ()
+    if after.model is Model.APPROXIMATE:
+        return ()
+    found: list[Breach] = []
+    daily = (after.throttled_ms - before.throttled_ms) * DAY_MS // max(1, after.covered_ms)
+    allowed = tolerance.new_throttled_ms_per_day
+    if allowed is not None and daily > allowed:
+        found.append(Breach(what="newly throttled per day", found_ms=daily, allowed_ms=allowed))
+    worst, allowed = after.max_delay_ms or 0, tolerance.max_delay_ms
+    if allowed is not None and worst > max(allowed, before.max_delay_ms or 0):
+        found.append(Breach(what="worst delay", found_ms=worst, allowed_ms=allowed))
+    return tuple(found)

@@ -1,0 +1,139 @@
+"""Kafka's limiter, request by request: an independent second reading of its classes, in floats and milliseconds.
+
+``SampledWindows`` is ``org.apache.kafka.common.metrics.stats.Rate`` over ``WindowedSum`` (``SampledStat``) as of
+4.3.1: a list of samples that begin with their first event; a new one after a full window; twelve kept for eleven
+asked; one is void when its last event is eleven windows old; and the rate's window is never shorter than ten windows
+plus what has begun. ``delay`` is ``ClientQuotaManager.throttleTime``: (O - T) / T * W, rounded, not capped, and the
+connection is muted that long after the answer (KIP-219). The client is open: what it has to send does not depend on
+how it is treated; it queues, and sends requests of 64 KiB on one connection.
+
+Nothing here is shared with the package.
+"""
+
+import math
+import random
+from dataclasses import dataclass, field
+
+WINDOWS = 11
+WINDOW_MS = 1_000
+REQUEST_BYTES = 65_536
+SLOT_MS = 100
+"""How finely the demand is cut: what arrives in a slot arrives evenly in it."""
+
+
+@dataclass(slots=True)
+class SampledWindows:
+    """One sensor: ``samples`` are ``[value, start, last event]``, the newest at ``current``."""
+
+    samples: list[list[float]] = field(default_factory=list)
+    current: int = 0
+
+    def record(self, value: float, now: float) -> None:
+        if not self.samples:
+            self.samples.append([0.0, now, now])
+        sample = self.samples[self.current]
+        if now - sample[1] >= WINDOW_MS:
+            self.current = (self.current + 1) % (WINDOWS + 1)
+            if self.current >= len(self.samples):
+                self.samples.append([0.0, now, now])
+            else:
+                self.samples[self.current] = [0.0, now, now]
+            sample = self.samples[self.current]
+        sample[0] += value
+        sample[2] = now
+
+    def measure(self, now: float) -> tuple[float, float]:
+        """The rate per second and the window in milliseconds that it is taken over."""
+        for sample in self.samples:
+            if now - sample[2] >= WINDOWS * WINDOW_MS:
+                sample[:] = [0.0, now, now]
+        oldest = min((sample[1] for sample in self.samples), default=now)
+        elapsed = now - oldest
+        missing = WINDOWS - 1 - int(elapsed // WINDOW_MS)
+        window = max(elapsed + max(0, missing) * WINDOW_MS, WINDOW_MS)
+        return sum(sample[0] for sample in self.samples) * 1000 / window, window
+
+    def delay(self, limit: float, now: float) -> float:
+        rate, window = self.measure(now)
+        return math.floor((rate - limit) / limit * window + 0.5) if rate > limit else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What happened to the client: milliseconds muted with something to send, late, and the worst wait."""
+
+    muted_ms: float
+    late_ms: float
+    worst_ms: float
+
+
+def demand(
+    seed: int,
+    seconds: int,
+    mean: float,
+    volatility: float,
+    *,
+    correlation: float = 0.98,
+) -> list[float]:
+    """Bytes per second, second by second: a lognormal walk with the given mean; seeded."""
+    chance = random.Random(seed)  # noqa: S311 - a test's demand, not a secret
+    level, found = chance.gauss(0, 1), []
+    for _ in range(seconds):
+        level = correlation * level + math.sqrt(1 - correlation**2) * chance.gauss(0, 1)
+        found.append(mean * math.exp(volatility * level - volatility**2 / 2))
+    return found
+
+
+def requests(rates: list[float]) -> list[float]:
+    """When each request of 64 KiB is ready to be sent, in milliseconds."""
+    ready, collected = [], 0.0
+    for second, rate in enumerate(rates):
+        for slot in range(1000 // SLOT_MS):
+            arriving = rate * SLOT_MS / 1000
+            start = second * 1000 + slot * SLOT_MS
+            while arriving > 0 and collected + arriving >= REQUEST_BYTES * (len(ready) + 1):
+                part = (REQUEST_BYTES * (len(ready) + 1) - collected) / arriving
+                ready.append(start + part * SLOT_MS)
+            collected += arriving
+    return ready
+
+
+def gauge(
+    ready: list[float], seconds: int, step_ms: int, offset_ms: int = 0
+) -> list[tuple[int, float]]:
+    """What a scraper reads of the same client without a limit: ``(milliseconds, bytes per second)``."""
+    windows, found, at = SampledWindows(), [], 0
+    for ts in range(step_ms + offset_ms, seconds * 1000 + 1, step_ms):
+        while at < len(ready) and ready[at] <= ts:
+            windows.record(REQUEST_BYTES, ready[at])
+            at += 1
+        found.append((ts, windows.measure(ts)[0]))
+    return found
+
+
+def limited(
+    ready: list[float], limit: float, until_ms: float, late_after_ms: float = 1_000
+) -> Truth:
+    """The same client under a limit: one connection, muted after each request as long as Kafka says.
+
+    ``late`` is the time in which what arrives waits longer than ``late_after_ms``.
+    """
+    windows = SampledWindows()
+    free = muted = late = worst = 0.0
+    last_late: float | None = None
+    for moment in ready:
+        now = max(moment, free)
+        if now >= until_ms and moment >= until_ms:
+            break
+        wait = now - moment
+        worst = max(worst, wait)
+        if wait >= late_after_ms:
+            late += moment - last_late if last_late is not None else 0.0
+            last_late = moment
+        else:
+            last_late = None
+        windows.record(REQUEST_BYTES, now)
+        pause = windows.delay(limit, now)
+        free = now + pause
+        muted += min(free, until_ms) - min(now, until_ms)
+    return Truth(muted, late, worst)

@@ -1,0 +1,52 @@
+"""The tags of unlimited clients too, against Kafka's own quota manager: every subset of the levels, every kind of caller."""
+
+import itertools
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from reconciler.quota.entity import DEFAULT, Entity, entity, parts
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State, limits_of
+from reconciler.usage.tags import book, limit_of, tags_of
+from tests.servers.oracle.precedence import Caller, PrecedenceOracle
+
+pytestmark = pytest.mark.integration
+
+RATE = Key.PRODUCER_BYTE_RATE
+LEVELS: list[Entity] = [
+    entity(user=user, client_id=client)
+    for user, client in itertools.product(("alice", DEFAULT, False), ("app", DEFAULT, False))
+    if (user, client) != (False, False)
+]
+CALLERS = [
+    Caller(user=user, client_id=client)
+    for user in ("alice", "CN=zoë,O=b c")
+    for client in ("app", "other", "<default>", "")
+]
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
+def oracle(request: pytest.FixtureRequest) -> Iterator[PrecedenceOracle]:
+    with PrecedenceOracle(version=request.param) as running:
+        yield running
+
+
+def test_tags_and_limit_are_kafkas_for_limited_and_unlimited_clients(oracle):
+    subsets = [
+        {one: n + 1.0 for n, one in enumerate(LEVELS) if mask >> n & 1} for mask in range(256)
+    ]
+    asked = [
+        ({tuple(sorted(parts(one))): value for one, value in limits.items()}, CALLERS)
+        for limits in subsets
+    ]
+    for limits, verdicts in zip(subsets, oracle.resolve(asked), strict=True):
+        rules = book(
+            State(limits={one: limits_of({RATE: value}) for one, value in limits.items()}), RATE
+        )
+        for caller, verdict in zip(CALLERS, verdicts, strict=True):
+            bucket = tags_of(rules, caller.user, caller.client_id)
+            held = limit_of(rules, bucket)
+            tags = {"user": quote(bucket.user, safe="-._"), "client-id": bucket.client_id}
+            assert (tags, held and held[1]) == (dict(verdict.tags), verdict.limit), (limits, caller)
