@@ -145,3 +145,23 @@ def _deleting(world: World, row: Row) -> None:
     eventually(told, what=f"{kept} to be left as orphans; {orphans(world)}")
     live = {name: values for name, values in world.live().items() if name in DELETIONS}
     assert live == expected
+
+
+def test_a_namespace_that_is_deleted_takes_along_what_was_meant_to_go_and_is_not_held_up(
+    world: World,
+) -> None:
+    there = world.kube.fresh_namespace()
+    world.cluster()
+    world.start()
+    world.kube.apply(
+        world.document("gone", deletionPolicy="Delete"),
+        world.document("kept", deletionPolicy="Retain"),
+        namespace=there,
+    )
+    world.quota("other", deletionPolicy="Delete")
+    for name, namespace in (("gone", there), ("kept", there), ("other", world.team)):
+        world.becomes(name, "Synced", namespace=namespace)
+    world.kube.kubectl("delete", "namespace", there, "--wait=true", "--timeout=60s")
+    eventually(lambda: set(world.live()) == {"kept", "other"}, what="the quota to be removed")
+    eventually(lambda: orphans(world) == {"user=kept producer_byte_rate"})
+    assert world.reason("other") == "Synced"
