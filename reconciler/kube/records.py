@@ -199,7 +199,8 @@ def owned_from(
     intents: dict[Pair, Intent] = {}
     drift = dict(rest.drift_since)
     names: set[str] = set()
-    for obj in objects:
+    everything = tuple(objects)
+    for obj in everything:
         try:
             found = _said(cluster_id, obj)
         except InventoryError as error:
@@ -229,7 +230,7 @@ def owned_from(
         rest,
         cluster_id=cluster_id,
         records=records,
-        intents=intents | dict(rest.intents),
+        intents=intents | _intents(rest, everything),
         drift_since=drift,
         orphaned=frozenset(pair for pair in rest.orphaned if _is_still_orphaned(pair, held, rest)),
         known=rest.known or bool(held),
@@ -262,6 +263,19 @@ def _departed(
         if owner is not None and owner.document in names and (subject, key) not in held:
             gone = replace(owner, document=owner.document + DEPARTED)
             made = made.with_pair(key, value, gone)
+    return made
+
+
+def _intents(rest: Owned, objects: Iterable[Obj]) -> dict[Pair, Intent]:
+    """The intents, with owners that are gone told from documents of their name that speak of another entity."""
+    made = dict(rest.intents)
+    writing = {one.owner.document for one in made.values()}
+    there = ((document_of(obj), obj) for obj in objects) if writing else ()
+    subjects = {document: entity_of(obj) for document, obj in there if document in writing}
+    for pair, one in rest.intents.items():
+        document = one.owner.document
+        if subjects.get(document, pair[0]) not in {pair[0], None}:
+            made[pair] = replace(one, owner=replace(one.owner, document=document + DEPARTED))
     return made
 
 

@@ -1,6 +1,6 @@
 """What the operator writes to the API server: statuses, finalizers, events. So many at a time, each failure by name.
 
-Statuses are applied server-side under our own field manager, so nobody's fields are touched and no conflict arises;
+Statuses are applied server-side under our own field manager, so nobody's fields are touched;
 finalizers are JSON patches that test what they change.
 """
 
@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from reconciler.errors import Forbidden, KubernetesError, NotFound
+from reconciler.errors import Conflict, Forbidden, KubernetesError, NotFound
 from reconciler.kube.api import Api
 from reconciler.kube.cache import Cache
 from reconciler.kube.events import Happening
-from reconciler.kube.resources import FIELD_MANAGER, GROUP, Obj, document_of
+from reconciler.kube.resources import FIELD_MANAGER, GROUP, Obj, document_of, uid_of
 from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS, Resource
 from reconciler.ports import Clock
 
@@ -97,20 +97,36 @@ class Writes:
         return failed
 
     async def _status(self, resource: Resource, obj: Obj, status: Mapping[str, Any]) -> None:
+        """Write a status to this very object, whatever else of it has changed meanwhile.
+
+        The API server looks at the version of what is applied and not at its uid: without a version, the status of a
+        document that was deleted would land on one that was made since by its name, records and all.
+        """
+        try:
+            answer = await self._applied(resource, obj, status)
+        except Conflict:
+            metadata = obj["metadata"]
+            fresh = await self._api.get(resource, metadata.get("namespace"), metadata["name"])
+            if uid_of(fresh) != uid_of(obj):
+                raise NotFound(f"{metadata['name']} is gone, and another one is there") from None
+            answer = await self._applied(resource, fresh, status)
+        self._take(resource, answer)
+
+    async def _applied(self, resource: Resource, obj: Obj, status: Mapping[str, Any]) -> Obj:
         metadata = obj["metadata"]
-        answer = await self._api.apply_status(
+        known = ("name", "uid", "resourceVersion")
+        return await self._api.apply_status(
             resource,
             metadata.get("namespace"),
             metadata["name"],
             {
                 "apiVersion": resource.api_version,
                 "kind": obj["kind"],
-                "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+                "metadata": {key: metadata[key] for key in known if metadata.get(key)},
                 "status": status,
             },
             field_manager=FIELD_MANAGER,
         )
-        self._take(resource, answer)
 
     async def _patch(self, obj: Obj, operations: list[dict[str, Any]]) -> None:
         place = CLIENT_QUOTAS, obj["metadata"]["namespace"], obj["metadata"]["name"]

@@ -89,6 +89,9 @@ class FakeKubeApi:
     ) -> Any:
         await self._called("apply", resource, namespace, name)
         found = copy.deepcopy(self._found(resource, namespace, name))
+        known = body["metadata"].get("resourceVersion")
+        if known not in {None, found["metadata"]["resourceVersion"]}:
+            raise Conflict(f"{name} was changed", status=409, reason="Conflict")
         found["status"] = copy.deepcopy(body["status"])
         return self._stored(resource, namespace, name, found)
 

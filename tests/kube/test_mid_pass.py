@@ -264,3 +264,37 @@ def test_a_new_leader_keeps_speaking_of_drift_that_was_known_before():
     for _ in range(2):
         world.turn(resync=True)
     assert (world.writes(), world.api.events) == ([], [])
+
+
+def test_the_status_of_a_document_never_lands_on_another_one_of_its_name():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def make_again() -> None:
+        world.delete("alice")
+        made = resource("alice", BOB, {RATE: 4096})
+        made["metadata"]["uid"] = "another"
+        world.put(made)
+
+    meanwhile(world, ("apply", "clientquotas"), make_again)
+    world.turn()
+    assert "status" not in world.obj("alice")
+    world.turn(resync=True)
+    assert world.obj("alice")["status"]["entity"] == "user=bob"
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert (counts["owned"], counts["orphaned"], counts["unmanaged"]) == (2, 1, 0)
+
+
+def test_a_label_that_is_put_on_meanwhile_keeps_no_status_from_being_written():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+
+    def label() -> None:
+        obj = world.obj("alice")
+        obj["metadata"]["labels"] = {"by": "somebody"}
+        obj["metadata"]["resourceVersion"] = world.api.next_version()
+
+    meanwhile(world, ("apply", "clientquotas"), label)
+    assert not world.turn().retry
+    assert world.reason("alice") == "Synced"
+    assert world.obj("alice")["metadata"]["labels"] == {"by": "somebody"}

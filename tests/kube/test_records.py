@@ -118,7 +118,13 @@ def _renamed(owned, holders):
         and holders[owner.document] != subject
     ]
     made = owned.with_changes(changes)
-    return replace(owned, records=made.records, known=owned.known)
+    intents = {
+        pair: replace(one, owner=replace(one.owner, document=one.owner.document + DEPARTED))
+        if holders.get(one.owner.document, pair[0]) != pair[0]
+        else one
+        for pair, one in owned.intents.items()
+    }
+    return replace(owned, records=made.records, intents=intents, known=owned.known)
 
 
 def _plain(owned):
@@ -130,7 +136,9 @@ def _plain(owned):
             for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
             if value is not None
         },
-        "intents": dict(owned.intents),
+        "intents": {
+            pair: replace(one, owner=_bare(one.owner)) for pair, one in owned.intents.items()
+        },
         "drift": dict(owned.drift_since),
         "orphaned": owned.orphaned,
         "overrides": dict(owned.overrides),
