@@ -92,7 +92,8 @@ def _row(ready: Mapping[str, Any]) -> Row | None:
 
 def _reached(row: Row, was: Mapping[str, Any], message: str, on: str) -> Iterator[Happening]:
     """The Ready condition has another reason."""
-    if row.event and on in row.on and not (on == "Q" and _is_of_cluster(row)):
+    of_cluster = _is_of_cluster(row) and row.reason not in _ALSO_OF_ONE
+    if row.event and on in row.on and not (on == "Q" and of_cluster):
         kind: Literal["Normal", "Warning"] = "Normal" if row.paused else "Warning"
         yield Happening(kind=kind, reason=row.event, note=message or row.says)
     elif (
@@ -103,6 +104,10 @@ def _reached(row: Row, was: Mapping[str, Any], message: str, on: str) -> Iterato
         yield Happening(kind="Normal", reason="Reconciled", note=message or row.says)
     elif row.reason not in _QUIET and row.ready == "True" and was:
         yield Happening(kind="Normal", reason=row.reason.value, note=message or row.says)
+
+
+_ALSO_OF_ONE: Final = frozenset({Reason.RECORDS_UNREADABLE, Reason.KUBERNETES_REFUSED})
+"""Faults of the cluster that one document may have alone; while the cluster has them, documents post nothing."""
 
 
 def _came_from_cluster(was: Mapping[str, Any]) -> bool:

@@ -38,6 +38,7 @@ def test_a_status_that_cannot_be_read_blocks_no_other_document():
     assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
     assert (world.reason("alice"), world.reason("bob")) == ("RecordsUnreadable", "Synced")
     assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
+    assert [one["reason"] for one in world.api.events] == ["RecordsUnreadable"]
     world.obj("alice")["status"]["clusterId"] = world.kafka.cluster_id
     world.turn(resync=True)
     assert world.reason("alice") == "Synced"
