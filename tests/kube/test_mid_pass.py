@@ -298,3 +298,38 @@ def test_a_label_that_is_put_on_meanwhile_keeps_no_status_from_being_written():
     assert not world.turn().retry
     assert world.reason("alice") == "Synced"
     assert world.obj("alice")["metadata"]["labels"] == {"by": "somebody"}
+
+
+@pytest.mark.parametrize("last_word", ["Retain", None])
+@pytest.mark.parametrize("watched", [True, False])
+def test_whoever_takes_delete_back_and_deletes_at_once_keeps_the_quota(
+    last_word: str | None, *, watched: bool
+) -> None:
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn()
+    world.change("alice", deletionPolicy=last_word)
+    if last_word is None:
+        del world.obj("alice")["spec"]["deletionPolicy"]
+    world.delete("alice")
+    if not watched:
+        world.begin()
+    world.turn()
+    assert not world.exists("alice")
+    world.turn(resync=True)
+    assert set(world.live()) == {ALICE, BOB}
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert counts["orphaned"] == 1
+
+
+def test_a_document_that_says_delete_only_at_the_very_end_is_judged_by_the_record():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Retain"))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn()
+    world.obj("alice")["metadata"]["finalizers"] = [FINALIZER]
+    world.change("alice", deletionPolicy="Delete")
+    world.delete("alice")
+    world.turn()
+    assert set(world.live()) == {ALICE, BOB}

@@ -238,8 +238,9 @@ def test_a_document_that_vanished_leaves_its_records_to_be_judged():
             DriftSeen(entity=ALICE, key=RATE, at=7.0),
         ]
     )
-    rest = release(NONE, [with_status(quota("team/a", ALICE), owned)])
-    assert rest == replace(owned, known=True)
+    document = with_status(quota("team/a", ALICE), owned)
+    document["spec"]["deletionPolicy"] = "Delete"
+    assert release(NONE, [document]) == replace(owned, known=True)
     assert rest.orphaned == frozenset()
 
 
