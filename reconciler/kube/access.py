@@ -76,17 +76,14 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[Access]]) -> Access:
     Raises:
         ConfigError: This is no pod, or one without an account.
     """
-    name = os.environ.get("KUBERNETES_SERVICE_HOST", "")
-    port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
-    authority = folder / "ca.crt"
-    if not name or not port or not authority.is_file():
+    host, authority = pod_host(), folder / "ca.crt"
+    if not host or not authority.is_file():
         raise ConfigError(
             "no way to a Kubernetes API server: no kubeconfig is there, and this is no pod with a service account",
             where=str(folder),
             hint=_HINT,
         )
     _ = _token(folder)
-    host = f"https://[{name}]:{port}" if ":" in name else f"https://{name}:{port}"
     namespace = folder / "namespace"
 
     async def authorization() -> str:
@@ -102,6 +99,15 @@ def _of_pod(folder: Path, again: Callable[[], Awaitable[Access]]) -> Access:
         namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
         again=again,
     )
+
+
+def pod_host() -> str:
+    """Where a pod finds the API server, by the variables that the kubelet sets; "" outside of pods."""
+    name = os.environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not name or not port:
+        return ""
+    return f"https://[{name}]:{port}" if ":" in name else f"https://{name}:{port}"
 
 
 def _token(folder: Path) -> str:

@@ -11,9 +11,11 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from reconciler.kube.access import pod_host
 from reconciler.kube.kopf_alone import kopf
 from reconciler.kube.resources import Obj
 
@@ -52,6 +54,9 @@ def _login(*, settings: kopf.OperatorSettings, **_: object) -> kopf.ConnectionIn
     pod = None
     if "KUBECONFIG" not in os.environ:
         pod = kopf.login_with_service_account(settings=settings)
+        if pod is not None and (host := pod_host()):
+            # Kopf goes by a name: watching would hang on the cluster's DNS, which nothing else here needs.
+            pod = replace(pod, server=host)
     return pod or kopf.login_with_kubeconfig(settings=settings)
 
 

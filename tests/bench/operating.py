@@ -40,6 +40,19 @@ MOUNTED = [
 ]  # fmt: skip
 """Then the folder with the account, then the command; the process keeps its id."""
 
+ADMINISTRATOR = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "bench"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "cluster-admin",
+    },
+    "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+}
+"""Rights are what tests of the chart are about."""
+
 Take = Callable[[], Mapping[str, float]]
 
 
@@ -204,18 +217,6 @@ class Bench:
         """A folder with a token where a pod has it, seen by this process alone."""
         account = self.folder / "account"
         account.mkdir(exist_ok=True)
-        binding = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "bench"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "cluster-admin",
-            },
-            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
-        }
-        self.kube.apply(binding)
         token = self.kube.token("default", "default")
         (account / "token").write_text(token, encoding="ascii")
         (account / "namespace").write_text("default", encoding="ascii")
@@ -257,6 +258,7 @@ def workspace() -> Iterator[Bench]:
     try:
         with KubeCluster() as kube:
             kube.install_crds()
+            kube.apply(ADMINISTRATOR)
             yield Bench(kube=kube, folder=scratch.path)
     finally:
         scratch.remove()
