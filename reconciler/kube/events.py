@@ -72,6 +72,12 @@ def released(document: str, limits: int, why: str) -> Happening:
     return Happening(kind="Warning", reason="Released", note=words)
 
 
+def released_more(documents: int, limits: int, why: str) -> Happening:
+    """That many more documents went and their limits stay."""
+    words = f"{documents} more ClientQuotas are released: {limits} limits stay in Kafka; {why}"
+    return Happening(kind="Warning", reason="Released", note=words)
+
+
 def _all(before: Mapping[str, Any], after: Mapping[str, Any], *, on: str) -> Iterator[Happening]:
     was, now = condition_of(before, "Ready"), condition_of(after, "Ready")
     row = _row(now)

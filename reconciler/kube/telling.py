@@ -12,7 +12,13 @@ from reconciler.errors import Forbidden, InventoryError, KquotaError
 from reconciler.kube import finalizers
 from reconciler.kube.cluster_state import SecretUse, cluster_status
 from reconciler.kube.comparing import unchanged
-from reconciler.kube.events import Happening, cluster_transitions, released, transitions
+from reconciler.kube.events import (
+    Happening,
+    cluster_transitions,
+    released,
+    released_more,
+    transitions,
+)
 from reconciler.kube.inventory import KubeInventory
 from reconciler.kube.resources import (
     Obj,
@@ -282,11 +288,20 @@ class Telling:
         )
         events = [
             *cluster_transitions(before, after),
-            *(released(document, count, GAVE_UP) for document, count in gave_up.items()),
+            *_releases(gave_up),
         ]
         if not unchanged(before, after) and found.obj.get("apiVersion"):
             _ = await self._writes.cluster_status(found.obj, after)
         await self._writes.events(((found.obj, one) for one in events), otherwise=None)
+
+
+def _releases(gave_up: Mapping[str, int]) -> Iterator[Happening]:
+    """One event per document, up to a number: a namespace may have held thousands."""
+    told = list(gave_up.items())
+    for document, count in told[:MOST_EVENTS]:
+        yield released(document, count, GAVE_UP)
+    if more := told[MOST_EVENTS:]:
+        yield released_more(len(more), sum(count for _, count in more), GAVE_UP)
 
 
 def _report_for(document: str, found: Found) -> Pass:

@@ -465,3 +465,20 @@ def test_what_a_suspended_document_owns_makes_nobody_list_everything_at_every_pa
     asyncio.run(world.work(Wake(keys=("team/bob",))))
     assert ("list", "clientquotas", "", "") not in world.api.calls
     assert set(world.live()) == {ALICE, BOB}
+
+
+def test_a_namespace_of_hundreds_that_is_let_go_posts_no_event_for_each():
+    world = World(patience=100)
+    for number in range(110):
+        name = f"user-{number}"
+        world.put(resource(name, entity(user=name), {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.sessions.error = ConnectError("the brokers are away")
+    for number in range(110):
+        world.delete(f"user-{number}")
+    world.kafka.clock.advance(101)
+    world.turn()
+    assert not world.exists("user-0")
+    notes = [one["note"] for one in world.api.events if one["reason"] == "Released"]
+    assert len(notes) == 101
+    assert notes[-1].startswith("10 more ClientQuotas are released: 10 limits stay in Kafka")
