@@ -1,0 +1,44 @@
+"""Censoring: when a recorded rate is less than what was wanted."""
+
+import pytest
+
+from reconciler.usage.censoring import Move, censored, move
+from reconciler.usage.samples import Censored
+
+
+@pytest.mark.parametrize(
+    ("throttle_ms", "rate", "limit", "requests", "told"),
+    [
+        pytest.param(5, 90, 100, False, Censored.YES, id="throttled and near the limit"),
+        pytest.param(5, 89, 100, False, Censored.NO, id="the throttle time only lingers"),
+        pytest.param(0, 100, 100, False, Censored.NO, id="near, and not throttled"),
+        pytest.param(None, 95, 100, False, Censored.UNKNOWN, id="near, throttling not recorded"),
+        pytest.param(None, 10, 100, False, Censored.NO, id="far, throttling not recorded"),
+        pytest.param(5, 10**9, None, False, Censored.NO, id="no limit of its own"),
+        pytest.param(0, 1, 100, True, Censored.YES, id="held back by its request quota"),
+        pytest.param(0, 1, 100, None, Censored.UNKNOWN, id="a request quota that cannot be mapped"),
+        pytest.param(
+            5, 95, 100, None, Censored.YES, id="throttled, whatever the request quota did"
+        ),
+    ],
+)
+def test_a_rate_is_censored(throttle_ms, rate, limit, requests, told):
+    assert (
+        censored(throttle_ms=throttle_ms, rate_units=rate, limit=limit, request_throttled=requests)
+        is told
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "way"),
+    [
+        (1, 1, Move.EQUAL),
+        (None, None, Move.EQUAL),
+        (None, 5, Move.TIGHTER),
+        (5, 4, Move.TIGHTER),
+        (4, 5, Move.LOOSER),
+        (4, None, Move.LOOSER),
+    ],
+)
+def test_no_limit_is_above_every_limit(before, after, way):
+    assert move(before, after) is way

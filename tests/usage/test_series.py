@@ -1,0 +1,169 @@
+"""Series: which scrapes are kept, how long a sample stands for, what silence means, sums."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.samples import (
+    DAY_MS,
+    LEAST_STEP_MS,
+    MAX_UNITS,
+    Cadence,
+    Censored,
+    Reading,
+    Sample,
+    cadence,
+)
+from reconciler.usage.series import (
+    between,
+    censored_ms,
+    covered_ms,
+    filled,
+    spans,
+    summed,
+    thinned,
+    throttled_ms,
+    timed,
+)
+
+PACE = Cadence(step_ms=30_000, max_gap_ms=150_000)
+moments = st.lists(st.integers(0, 2 * DAY_MS), unique=True, max_size=60).map(sorted)
+
+
+def test_scrapes_closer_than_a_window_are_dropped():
+    assert thinned(range(0, 31_000, 1_000)) == (0, 10_000, 20_000, 30_000)
+    assert thinned(range(0, 60_001, 15_000)) == (0, 15_000, 30_000, 45_000, 60_000)
+    assert thinned([0, 9_998, 19_996]) == (
+        0,
+        9_998,
+        19_996,
+    )  # a scraper is not exact to the millisecond
+
+
+@given(moments)
+def test_a_day_that_is_thinned_alone_is_the_day_of_the_whole(times):
+    days = [[ts for ts in times if ts // DAY_MS == day] for day in {ts // DAY_MS for ts in times}]
+    assert sorted(ts for day in days for ts in thinned(day)) == list(thinned(times))
+
+
+@given(moments)
+def test_kept_scrapes_of_a_day_do_not_overlap(times):
+    kept = thinned(times)
+    assert all(
+        after - before >= LEAST_STEP_MS
+        for before, after in itertools.pairwise(kept)
+        if before // DAY_MS == after // DAY_MS
+    )
+    assert set(kept) <= set(times)
+
+
+def test_a_sample_stands_for_the_time_since_the_one_before():
+    assert spans([0, 30_000, 61_000, 211_000, 361_001], PACE) == (
+        30_000,
+        30_000,
+        31_000,
+        150_000,
+        30_000,  # a gap above the largest: nobody knows, so the usual step
+    )
+    assert spans([40_000], PACE, before_ms=15_000) == (25_000,)
+    assert spans([40_000], PACE, before_ms=-200_000) == (30_000,)
+
+
+@pytest.mark.parametrize("times", [[1, 1], [2, 1]])
+def test_samples_have_to_ascend(times):
+    with pytest.raises(QuotaValueError, match="ascend"):
+        spans(times, PACE)
+
+
+@given(moments, st.integers(0, 60))
+def test_a_series_that_is_timed_in_parts_equals_the_whole(times, cut):
+    pace = Cadence(step_ms=30_000, max_gap_ms=300_000)
+    readings = [Reading(ts, 1) for ts in times]
+    first, second = readings[:cut], readings[cut:]
+    before = first[-1].ts_ms if first else None
+    assert timed(first, pace) + timed(second, pace, before) == timed(readings, pace)
+
+
+def test_silence_of_a_broker_that_answers_is_no_use_and_else_a_gap():
+    found = filled([Reading(30, 7, 1, Censored.YES), Reading(99, 5)], up=[60, 0, 30])
+    assert found == (
+        Reading(0, 0, 0, Censored.NO),
+        Reading(30, 7, 1, Censored.YES),
+        Reading(60, 0, 0, Censored.NO),
+    )
+
+
+def test_buckets_add_up_moment_by_moment():
+    one = [Sample(0, 30, 5, None, Censored.NO), Sample(30, 30, MAX_UNITS, 3, Censored.UNKNOWN)]
+    other = [Sample(30, 40, 6, 8, Censored.YES), Sample(60, 30, 1, None, Censored.NO)]
+    assert summed([one, other]) == (
+        one[0],
+        Sample(30, 40, MAX_UNITS, 8, Censored.YES),
+        other[1],
+    )
+    assert summed([]) == ()
+
+
+samples = st.lists(
+    st.builds(
+        Sample,
+        st.integers(0, 9),
+        st.just(1),
+        st.integers(0, 9),
+        st.sampled_from([None, 0, 4]),
+        st.sampled_from(Censored),
+    ),
+    unique_by=lambda one: one.ts_ms,
+    max_size=8,
+).map(sorted)
+
+
+@given(st.lists(samples, max_size=4), st.randoms(use_true_random=False))
+def test_the_order_of_the_parts_does_not_matter(parts, chance):
+    shuffled = list(parts)
+    chance.shuffle(shuffled)
+    assert summed(shuffled) == summed(parts)
+    assert sum(one.rate_units for one in summed(parts)) == sum(
+        one.rate_units for part in parts for one in part
+    )
+
+
+def test_times_are_sums_of_what_samples_stand_for():
+    found = [
+        Sample(0, 10, 0, 0, Censored.NO),
+        Sample(10, 10, 0, 5, Censored.YES),
+        Sample(20, 7, 0, None, Censored.UNKNOWN),
+    ]
+    assert (covered_ms(found), censored_ms(found), throttled_ms(found)) == (27, 10, 10)
+    assert throttled_ms(found[2:]) is None
+    assert throttled_ms([]) == 0
+    assert between(found, 10, 20) == (found[1],)
+
+
+@pytest.mark.parametrize(
+    ("scrape", "step", "gap", "coverage"),
+    [
+        (1_000, 10_000, 50_000, 1_000_000),
+        (5_000, 10_000, 50_000, 1_000_000),
+        (10_000, 10_000, 50_000, 1_000_000),
+        (15_000, 15_000, 75_000, 733_333),
+        (30_000, 30_000, 150_000, 366_666),
+        (60_000, 60_000, 300_000, 183_333),
+        (120_000, 120_000, 300_000, 91_666),
+        (300_000, 300_000, 300_000, 36_666),
+    ],
+)
+def test_a_cadence_says_what_part_of_the_time_it_sees(scrape, step, gap, coverage):
+    found = cadence(scrape)
+    assert (found.step_ms, found.max_gap_ms, found.coverage_ppm) == (step, gap, coverage)
+
+
+@pytest.mark.parametrize(
+    ("scrape", "gap"), [(0, None), (-1, None), (300_001, None), (30_000, 29_999)]
+)
+def test_a_cadence_that_bridges_nothing_cannot_be_built(scrape, gap):
+    with pytest.raises(QuotaValueError, match="scrape step"):
+        cadence(scrape, gap)
