@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import time
 import urllib.request
@@ -13,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from tests.bench.harness import say
+from tests.servers.jars import ServersUnavailable
+from tests.servers.kube.as_pod import as_pod
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.kube.counts import Request
 from tests.servers.ports import free_ports
@@ -32,13 +32,6 @@ APART = {"leases", "tokenreviews", "serviceaccounts", "subjectaccessreviews"}
 
 IMAGE = {"MALLOC_ARENA_MAX": "1"}
 """As the image sets it."""
-
-POD = "/var/run/secrets/kubernetes.io/serviceaccount"
-MOUNTED = [
-    "unshare", "--mount", "sh", "-c",
-    f'mount -t tmpfs none /run && mkdir -p {POD} && cp "$0"/* {POD} && exec "$@"',
-]  # fmt: skip
-"""Then the folder with the account, then the command; the process keeps its id."""
 
 ADMINISTRATOR = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -202,7 +195,7 @@ class Bench:
         del bootstrap
         if not port:
             port = self.turn_port = free_ports(1)[0]
-        way, environment = self.as_pod() if may_mount() else self.as_person()
+        way, environment = self.way()
         command = [
             *way, str(KQUOTA), "operator", "--operator-namespace=default",
             f"--metrics-address=127.0.0.1:{port}", f"--identity={identity}",
@@ -213,27 +206,13 @@ class Bench:
             environment={**IMAGE, **environment},
         )
 
-    def as_pod(self) -> tuple[list[str], dict[str, str]]:
-        """A folder with a token where a pod has it, seen by this process alone."""
-        account = self.folder / "account"
-        account.mkdir(exist_ok=True)
-        token = self.kube.token("default", "default")
-        (account / "token").write_text(token, encoding="ascii")
-        (account / "namespace").write_text("default", encoding="ascii")
-        (account / "ca.crt").write_bytes(self.kube.ca_file.read_bytes())
-        whole = json.loads(
-            self.kube.kubeconfig_for("default", "default").read_text(encoding="utf-8")
-        )
-        server = urlsplit(whole["clusters"][0]["cluster"]["server"])
-        environment = {
-            "KUBERNETES_SERVICE_HOST": str(server.hostname),
-            "KUBERNETES_SERVICE_PORT": str(server.port),
-        }
-        return [*MOUNTED, str(account)], environment
-
-    def as_person(self) -> tuple[list[str], dict[str, str]]:
-        """By a kubeconfig: the official client is loaded to read it, which takes 20 MB more."""
-        return [], {"KUBECONFIG": str(self.kube.kubeconfig)}
+    def way(self) -> tuple[list[str], dict[str, str]]:
+        """To the API server, as a pod has it. By a kubeconfig the official client is loaded, too: 20 MB more."""
+        try:
+            return as_pod(self.kube, self.folder, namespace="default", account="default")
+        except ServersUnavailable as missing:
+            say(f"by a kubeconfig: {missing}")
+            return [], {"KUBECONFIG": str(self.kube.kubeconfig)}
 
     def theirs(self, bootstrap: str) -> Child:
         """`kopf run` with the tutorial's handlers."""
@@ -262,15 +241,6 @@ def workspace() -> Iterator[Bench]:
             yield Bench(kube=kube, folder=scratch.path)
     finally:
         scratch.remove()
-
-
-def may_mount() -> bool:
-    """Whether this machine lets us give a process a view of its own on the file system."""
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /run"],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    return done.returncode == 0
 
 
 def document(number: int) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""A process that finds a service account where a pod has it: in a view of the file system that only it has."""
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.servers import jars
+from tests.servers.kube.cluster import KubeCluster
+
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+VIEWS = (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"])
+"""As root, and as anybody else where the kernel lets users have namespaces of their own."""
+
+SCRIPT = f'mount -t tmpfs none /var/run && mkdir -p {ACCOUNT} && cp "$0"/* {ACCOUNT} && exec "$@"'
+
+
+@functools.cache
+def _view() -> tuple[str, ...]:
+    for view in VIEWS:
+        tried = [*view, "sh", "-c", "mount -t tmpfs none /var/run"]
+        try:
+            done = subprocess.run(tried, capture_output=True, check=False)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return tuple(view)
+    raise jars.ServersUnavailable("nobody may mount here: `unshare --mount` is refused")
+
+
+def as_pod(
+    kube: KubeCluster, folder: Path, *, namespace: str, account: str
+) -> tuple[list[str], dict[str, str]]:
+    """What goes before a command, and into its environment. The process keeps the id of what is started.
+
+    Args:
+        kube: The cluster.
+        folder: Where the account's files are put for copying.
+        namespace: Of the service account.
+        account: Its name.
+
+    Raises:
+        ServersUnavailable: The machine does not let us.
+    """
+    view = _view()
+    place = folder / f"{namespace}-{account}"
+    place.mkdir(exist_ok=True)
+    whole = json.loads(kube.kubeconfig_for(namespace, account).read_text(encoding="utf-8"))
+    (place / "token").write_text(whole["users"][0]["user"]["token"], encoding="ascii")
+    (place / "namespace").write_text(namespace, encoding="ascii")
+    (place / "ca.crt").write_bytes(kube.ca_file.read_bytes())
+    server = urlsplit(whole["clusters"][0]["cluster"]["server"])
+    environment = {
+        "KUBERNETES_SERVICE_HOST": str(server.hostname),
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+    }
+    return [*view, "sh", "-c", SCRIPT, str(place)], environment
