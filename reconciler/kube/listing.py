@@ -7,7 +7,7 @@ from typing import Final
 from reconciler.errors import KubernetesError
 from reconciler.kube.api import Api
 from reconciler.kube.cache import Cache
-from reconciler.kube.resources import Obj
+from reconciler.kube.resources import Obj, name_of
 from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
 
 _LOG: Final = logging.getLogger("reconciler.kube")
@@ -62,7 +62,10 @@ class Everything:
 
     async def _clusters(self) -> bool:
         if self._from_file is not None:
-            self._wake(self._cache.clusters_listed(self._from_file), "file")
+            # No API server has their statuses: what the cache was told of them since is all there is.
+            known = self._cache.clusters
+            there = [known.get(name_of(one), one) for one in self._from_file]
+            self._wake(self._cache.clusters_listed(there), "file")
             return True
         try:
             found = await self._api.list(QUOTA_CLUSTERS)

@@ -290,7 +290,7 @@ class Telling:
             *cluster_transitions(before, after),
             *_releases(gave_up),
         ]
-        if not unchanged(before, after) and found.obj.get("apiVersion"):
+        if not unchanged(before, after):
             _ = await self._writes.cluster_status(found.obj, after)
         await self._writes.events(((found.obj, one) for one in events), otherwise=None)
 

@@ -58,7 +58,10 @@ class Writes:
         return failed | gone
 
     async def cluster_status(self, obj: Obj, status: Mapping[str, Any]) -> bool:
-        """Write the status of a QuotaCluster; whether it was written."""
+        """Write the status of a QuotaCluster; whether it was written. That of one from a file is kept in the cache."""
+        if "apiVersion" not in obj:
+            _ = self._cache.cluster_seen({**obj, "status": status})
+            return True
         name = obj["metadata"]["name"]
         return not await self._all([(name, lambda: self._status(QUOTA_CLUSTERS, obj, status))])
 

@@ -49,12 +49,17 @@ class Sessions:
 class World:
     """A QuotaCluster `prod`, its documents, and as many operators as a test begins."""
 
-    def __init__(self, *, patience: float = 600.0, **spec: Any) -> None:
+    def __init__(self, *, patience: float = 600.0, from_file: bool = False, **spec: Any) -> None:
         self.patience, self.fenced = patience, False
         self.api = FakeKubeApi(namespace="ops")
         self.kafka = FakeCluster()
         self.sessions = Sessions(self.kafka)
-        self.api.put(QUOTA_CLUSTERS, quota_cluster(**spec))
+        self.file: tuple[dict[str, Any], ...] | None = None
+        if from_file:
+            self.file = ({**quota_cluster(**spec)},)
+            del self.file[0]["apiVersion"]
+        else:
+            self.api.put(QUOTA_CLUSTERS, quota_cluster(**spec))
         self.begin()
 
     def begin(self) -> None:
@@ -66,7 +71,7 @@ class World:
             self.api,
             self.cache,
             namespaces=(),
-            from_file=None,
+            from_file=self.file,
             wake=lambda names, key: None,
             heard=lambda: None,
         )

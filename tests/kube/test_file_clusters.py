@@ -1,0 +1,36 @@
+"""QuotaClusters from a mounted file: they have no status in any API server, and are not told anew at every pass."""
+
+from reconciler.errors import ConnectError
+from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from tests.kube.worlds import resource
+
+
+def file_world() -> World:
+    world = World(from_file=True)
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    return world
+
+
+def test_trouble_that_lasts_is_one_event():
+    world = file_world()
+    world.sessions.error = ConnectError("the brokers are away")
+    for _ in range(3):
+        world.turn(resync=True)
+    assert [one["reason"] for one in world.api.events] == ["BrokerUnavailable"]
+    world.sessions.error = None
+    for _ in range(2):
+        world.turn(resync=True)
+    assert world.live() == {ALICE: limits(2048.0)}
+    world.writes()
+    world.turn(resync=True)
+    assert world.writes() == []
+
+
+def test_another_cluster_that_answers_later_is_not_written_to():
+    world = file_world()
+    world.turn(resync=True)
+    world.kafka.cluster_id = "another"
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    world.turn(resync=True)
+    assert world.live() == {ALICE: limits(2048.0)}
+    assert world.reason("bob") == "WrongCluster"
