@@ -4,6 +4,7 @@ Statuses first, because they hold the records; then shards and ledger, which for
 finalizers, because an object that goes takes its status along; then the QuotaCluster.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -40,6 +41,8 @@ from reconciler.quota.desired import Declaration
 from reconciler.quota.owned import Owner
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.report import Pass
+
+_LOG: Final = logging.getLogger("reconciler.kube")
 
 MOST_EVENTS: Final = 100
 """Events of one pass: beyond that they say what the QuotaCluster's counts say better."""
@@ -144,6 +147,7 @@ class Telling:
             if is_terminating(obj) and has_finalizer(obj) and _was_leaving(found, document)
         }
         held, gave_up = await self._held_back(leaving, found)
+        await self._left_elsewhere(found, leaving)
         happened: list[tuple[Obj, Happening]] = []
         unsaved = await self._statuses(found, held, happened, everything=everything)
         released = {document: obj for document, obj in leaving.items() if document not in held}
@@ -202,6 +206,22 @@ class Telling:
             ]
             await self._inventory.write(owned.cluster_id, given_up)
         return waiting, {one: len(held[one]) for one in sorted(late)}
+
+    async def _left_elsewhere(self, found: Found, leaving: Mapping[str, Obj]) -> None:
+        """Keep what statuses record of another cluster, before they speak of this one instead."""
+        if found.report.preview is None:
+            return
+        staying = {
+            document: one.obj
+            for document, one in found.standings.items()
+            if document not in leaving and document not in found.unreadable
+        }
+        elsewhere = finalizers.applied_elsewhere(staying, self._inventory.owned.cluster_id)
+        for cluster_id, some in elsewhere.items():
+            try:
+                await self._inventory.leave_behind(cluster_id, [staying[one] for one in some])
+            except InventoryError as error:
+                _LOG.warning("what was applied to cluster %s is forgotten: %s", cluster_id, error)
 
     async def _statuses(
         self,

@@ -333,3 +333,27 @@ def test_a_document_that_says_delete_only_at_the_very_end_is_judged_by_the_recor
     world.delete("alice")
     world.turn()
     assert set(world.live()) == {ALICE, BOB}
+
+
+def test_what_was_applied_to_a_cluster_that_was_replaced_is_still_known_when_it_comes_back():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    first = world.kafka.cluster_id
+
+    def replaced_by(cluster_id: str) -> None:
+        world.kafka.cluster_id = cluster_id
+        obj = world.api.find(QUOTA_CLUSTERS, None, "prod")
+        obj["spec"]["expectedClusterId"] = cluster_id
+        obj["metadata"]["generation"] += 1
+        world.turn(resync=True)
+
+    replaced_by("another")
+    assert world.obj("alice")["status"]["clusterId"] == "another"
+    world.begin()
+    world.delete("alice")
+    world.turn(resync=True)
+    replaced_by(first)
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
+    assert set(world.live()) == {ALICE}
