@@ -125,6 +125,7 @@ def arrivals(samples: Sequence[Sample], max_gap_ms: int) -> tuple[Arrival, ...]:
         QuotaValueError: The samples do not strictly ascend, or a rate or time is out of its range.
     """
     found: list[Arrival] = []
+    made = Arrival._make
     last: int | None = None
     for ts, dt, rate, _, _ in samples:
         if last is not None and ts <= last:
@@ -132,7 +133,7 @@ def arrivals(samples: Sequence[Sample], max_gap_ms: int) -> tuple[Arrival, ...]:
         if dt <= 0 or not 0 <= rate <= MAX_UNITS:
             raise QuotaValueError(f"the sample at {ts} has {rate} units over {dt} ms")
         fresh = last is None or ts - last > max_gap_ms
-        found.append(Arrival(fresh, dt, (rate * dt + 500) // 1000, rate))
+        found.append(made((fresh, dt, (rate * dt + 500) // 1000, rate)))
         last = ts
     return tuple(found)
 
@@ -230,32 +231,71 @@ def simulate(
 ) -> Forecast:
     """What a limit does to one bucket on one broker; ``None`` = unlimited. Errors as :func:`rows`."""
     model = MODEL_OF[kind]
-    throttled = worst = over = delayed = unfinished = 0
-    waiting = False
-    if limit is not None:
-        for (fresh, dt, _, _), row in zip(
-            series, rows(kind, series, limit, min_delay_ms), strict=True
-        ):
-            unfinished += fresh and waiting
-            waiting = row.backlog > 0 if model is Model.BACKLOG else row.delay_ms > 0
-            delayed += row.delayed
-            if row.throttled:
-                throttled += dt
-            worst = max(worst, row.delay_ms)
-            if row.delay_ms > DELIVERY_TIMEOUT_MS:
-                over += dt
+    if limit is None:
+        found = _Sums()
+    elif model is Model.BACKLOG and 0 < limit < MAX_UNITS and min_delay_ms > 0:
+        found = _backlog_sums(series, limit, min_delay_ms)
+    else:
+        found = _row_sums(series, rows(kind, series, limit, min_delay_ms))
     knows_delay = model in (Model.BACKLOG, Model.TOKENS)
     return Forecast(
         model=model,
         samples=len(series),
-        covered_ms=sum(one.dt_ms for one in series),
-        arrived_units=sum(one.units for one in series),
-        throttled_ms=throttled,
-        max_delay_ms=worst if knows_delay else None,
-        over_timeout_ms=over if knows_delay else None,
-        delayed_units=delayed,
-        unfinished=unfinished + waiting,
+        covered_ms=sum([one[1] for one in series]),
+        arrived_units=sum([one[2] for one in series]),
+        throttled_ms=found.throttled_ms,
+        max_delay_ms=found.max_delay_ms if knows_delay else None,
+        over_timeout_ms=found.over_timeout_ms if knows_delay else None,
+        delayed_units=found.delayed_units,
+        unfinished=found.unfinished,
     )
+
+
+class _Sums(NamedTuple):
+    throttled_ms: int = 0
+    max_delay_ms: int = 0
+    over_timeout_ms: int = 0
+    delayed_units: int = 0
+    unfinished: int = 0
+
+
+def _row_sums(series: Sequence[Arrival], found: Iterator[Row]) -> _Sums:
+    throttled = worst = over = delayed = unfinished = 0
+    waiting = False
+    for (fresh, dt, _, _), row in zip(series, found, strict=True):
+        unfinished += fresh and waiting
+        waiting = row.delay_ms > 0
+        delayed += row.delayed
+        throttled += dt if row.throttled else 0
+        over += dt if row.delay_ms > DELIVERY_TIMEOUT_MS else 0
+        worst = max(worst, row.delay_ms)
+    return _Sums(throttled, worst, over, delayed, unfinished + waiting)
+
+
+def _backlog_sums(series: Sequence[Arrival], limit: int, min_delay_ms: int) -> _Sums:
+    """The sums of :func:`backlog_rows` in one tight loop: a preview folds 242,000 samples, sizing forty times as many.
+
+    A delay is compared through the backlog (``delay >= d`` is ``1000 * B >= d * q``); the worst one is that of the
+    largest backlog.
+    """
+    least = -(-min_delay_ms * limit // 1000)
+    late = -(-(DELIVERY_TIMEOUT_MS + 1) * limit // 1000)
+    held = worst = throttled = over = delayed = unfinished = 0
+    for fresh, dt, units, _ in series:
+        if fresh:
+            unfinished += held > 0
+            held = 0
+        held += units - limit * dt // 1000
+        if held <= 0:
+            held = 0
+            continue
+        delayed += min(held, units)
+        worst = max(worst, held)
+        if held >= least:
+            throttled += dt
+        if held >= late:
+            over += dt
+    return _Sums(throttled, delay_ms(worst, limit), over, delayed, unfinished + (held > 0))
 
 
 def share_ppm(part_ms: int, whole_ms: int) -> int:

@@ -207,17 +207,25 @@ def test_more_demand_never_throttles_less(kind, samples, limit, more):
     assert (heavy.max_delay_ms or 0) >= (light.max_delay_ms or 0)
 
 
-@given(st.sampled_from(QuotaType), all_samples, limits)
-def test_a_forecast_is_the_sum_of_its_rows(kind, samples, limit):
+@given(st.sampled_from(QuotaType), all_samples, limits, st.integers(1, 5_000))
+def test_a_forecast_is_the_sum_of_its_rows(kind, samples, limit, least):
     ready = arrivals(samples, GAP)
-    found = list(rows(kind, ready, limit))
-    forecast = simulate(kind, ready, limit)
-    assert forecast.throttled_ms == sum(
-        one.dt_ms for one, row in zip(ready, found, strict=True) if row.throttled
-    )
+    found = list(rows(kind, ready, limit, least))
+    forecast = simulate(kind, ready, limit, least)
+    both = list(zip(ready, found, strict=True))
+    assert forecast.throttled_ms == sum(one.dt_ms for one, row in both if row.throttled)
     assert forecast.delayed_units == sum(row.delayed for row in found)
     assert forecast.covered_ms == sum(one.dt_ms for one in samples)
-    assert forecast.max_delay_ms in (None, max((row.delay_ms for row in found), default=0))
+    assert forecast.arrived_units == sum(one.units for one in ready)
+    if forecast.model not in (Model.BACKLOG, Model.TOKENS):
+        assert forecast.max_delay_ms is forecast.over_timeout_ms is None
+        assert forecast.unfinished == 0
+        return
+    assert forecast.max_delay_ms == max((row.delay_ms for row in found), default=0)
+    assert forecast.over_timeout_ms == sum(one.dt_ms for one, row in both if row.delay_ms > 120_000)
+    waits = [row.backlog if forecast.model is Model.BACKLOG else row.delay_ms for row in found]
+    last = [n for n in range(len(ready)) if n + 1 == len(ready) or ready[n + 1].fresh]
+    assert forecast.unfinished == sum(waits[n] > 0 for n in last)
 
 
 def test_a_share_of_a_little_is_never_nothing():
