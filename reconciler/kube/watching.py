@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,19 @@ END_SECONDS: Final = 5.0
 """How long Kopf may take to end; its thread does not keep the process."""
 
 KOPFS_FINALIZER: Final = "kafka-quotas.io/never-put-on"
+
+WATCHER: Final = "watcher for "
+"""Begins the names of the tasks in which Kopf watches, one per kind and namespace."""
+
+LOOK_SECONDS: Final = 0.25
+BEGIN_SECONDS: Final = 20.0
+"""So long it may take until every kind is watched."""
+
+FIRST_PAUSE: Final = 2.0
+LONGEST_PAUSE: Final = 60.0
+"""Seconds before everything is watched anew: first, and at most."""
+
+_LOG: Final = logging.getLogger("reconciler.kube")
 
 BACKOFFS: Final = (0.2, 0.5, 1, 1, 2, 2, 3, 5)
 """Seconds between tries while the API server is away; Kopf's own reach 21 s, and a comeback then takes as long."""
@@ -99,7 +113,7 @@ async def watch(
     Raises:
         Exception: What Kopf died of.
     """
-    logging.getLogger("kopf").setLevel(logging.ERROR)
+    logging.getLogger("kopf").setLevel(logging.CRITICAL)  # What matters of it we say ourselves.
     ours = asyncio.get_running_loop()
     ended: asyncio.Future[None] = ours.create_future()
     halt = threading.Event()
@@ -116,7 +130,7 @@ async def watch(
     def body() -> None:
         error: BaseException | None = None
         try:
-            asyncio.run(_kopf(handlers, namespaces, halt))
+            _again_and_again(handlers, [kind[2] for kind in kinds], namespaces, halt)
         except BaseException as caught:  # noqa: BLE001 - whatever it died of is told in the other thread
             error = caught
         with contextlib.suppress(RuntimeError):  # Our loop may be closed by now.
@@ -140,14 +154,92 @@ def _in_loop(loop: asyncio.AbstractEventLoop, taken: Taken, kind: str, obj: Obj)
         _ = loop.call_soon_threadsafe(taken, kind, obj)
 
 
-async def _kopf(
-    handlers: kopf.OperatorRegistry, namespaces: Sequence[str], halt: threading.Event
+def _again_and_again(
+    handlers: kopf.OperatorRegistry,
+    plurals: Sequence[str],
+    namespaces: Sequence[str],
+    halt: threading.Event,
 ) -> None:
-    await kopf.operator(
-        registry=handlers,
-        settings=settings(),
-        standalone=True,
-        clusterwide=not namespaces,
-        namespaces=tuple(namespaces),
-        stop_flag=halt,
-    )
+    """Watch until it is halted, and anew whenever a part of it ended.
+
+    Kopf ends a watch for good over a right that is missing for a while or a kind that is not served, and goes on
+    without it, or ends as a whole: nothing would be heard any more, whatever happens. One that is begun anew lists
+    first, so that nothing is missed but deletions, which complete listings find.
+    """
+    pause = FIRST_PAUSE
+    while not halt.is_set():
+        started = time.monotonic()
+        try:
+            why = asyncio.run(_kopf(handlers, plurals, namespaces, halt))
+        except Exception as error:  # noqa: BLE001 - of which class is Kopf's own business
+            why = f"the watch ended: {_words(error)}"
+        if halt.is_set() or not why:
+            return
+        if time.monotonic() - started > LONGEST_PAUSE:
+            pause = FIRST_PAUSE
+        _LOG.warning("%s; everything is watched anew in %g s", why, pause)
+        _ = halt.wait(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+async def _kopf(
+    handlers: kopf.OperatorRegistry,
+    plurals: Sequence[str],
+    namespaces: Sequence[str],
+    halt: threading.Event,
+) -> str:
+    """Watch until it is halted or a part of it ended; which part, and why."""
+    over = asyncio.Event()
+    looking = asyncio.ensure_future(_until_one_ends(plurals, halt, over))
+    try:
+        await kopf.operator(
+            registry=handlers,
+            settings=settings(),
+            standalone=True,
+            clusterwide=not namespaces,
+            namespaces=tuple(namespaces),
+            stop_flag=over,
+        )
+    finally:
+        over.set()
+        why = await looking
+    return why
+
+
+async def _until_one_ends(
+    plurals: Sequence[str], halt: threading.Event, over: asyncio.Event
+) -> str:
+    """Look at Kopf's own tasks, by their names, until it is to stop; why, "" if it was told to."""
+    known: dict[str, asyncio.Task[object]] = {}
+    begun = time.monotonic()
+    why = ""
+    while not why and not halt.is_set() and not over.is_set():
+        await asyncio.sleep(LOOK_SECONDS)
+        for task in asyncio.all_tasks():
+            if task.get_name().startswith(WATCHER):
+                known[task.get_name()] = task
+        why = _ended(known)
+        if not why and time.monotonic() - begun > BEGIN_SECONDS:
+            missing = [
+                one for one in plurals if not any(name.startswith(WATCHER + one) for name in known)
+            ]
+            why = f"the API server does not serve {', '.join(missing)}" if missing else ""
+    if over.is_set():
+        why = ""
+    over.set()
+    return why
+
+
+def _ended(known: Mapping[str, "asyncio.Task[object]"]) -> str:
+    for name, task in known.items():
+        if task.done():
+            error = None if task.cancelled() else task.exception()
+            return f"the {name} ended: {_words(error)}"
+    return ""
+
+
+def _words(error: BaseException | None) -> str:
+    """The first sentence of what Kopf raised: the rest is the whole answer of the API server."""
+    if error is None:
+        return "it was cancelled"
+    return str(error.args[0]) if error.args else type(error).__name__

@@ -134,3 +134,19 @@ def test_a_process_killed_between_kafka_and_the_status_loses_and_repeats_nothing
         eventually(lambda: not world.place.items("clientquotas"))
         assert orphans(world) == set()
         assert third.stop() == 0
+
+
+def test_the_last_word_before_a_deletion_counts_where_it_keeps_more(world: World) -> None:
+    world.cluster()
+    operator = world.start()
+    for name in ("alice", "bob"):
+        world.quota(name, deletionPolicy="Delete")
+    for name in ("alice", "bob"):
+        world.becomes(name, "Synced")
+    assert operator.stop() == 0
+    world.quota("alice", deletionPolicy="Retain")
+    world.delete("alice")
+    world.start()
+    eventually(lambda: not world.get("alice"), what="the document to be released")
+    eventually(lambda: orphans(world) == {"user=alice producer_byte_rate"})
+    assert set(world.live()) == {"alice", "bob"}

@@ -102,6 +102,8 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     assert set(world.live()) == set(names), "no listing looked like an empty one"
     assert operator.child.running
 
+    # From here on nothing is found by looking every two seconds: the watch has to come back, too.
+    world.cluster(**_sync(world), interval="1h")
     world.kube.kubectl("create", "-f", "-", input=json.dumps(kept))
     world.kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{CRD}")
     world.kube.apply(*(world.document(name) for name in names), namespace=world.team)
@@ -109,6 +111,8 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     for name in names:
         world.becomes(name, "Synced")
     eventually(lambda: orphans(world) == set())
+    assert "everything is watched anew" in operator.log.read_text(encoding="utf-8")
+    assert "Traceback" not in operator.log.read_text(encoding="utf-8")
     assert set(world.live()) == set(names)
 
 
