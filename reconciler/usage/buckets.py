@@ -35,13 +35,14 @@ class Mapped:
     """One bucket after the change, on one broker.
 
     Attributes:
-        bucket: The bucket; where ``any_name`` is set, its nameless part stands for every name that no entity names.
-        any_name: Whether this speaks of many buckets that only traffic will name.
+        bucket: The bucket; where ``any_name`` is set, the part of its kind without a name stands for every other name.
+        any_name: Whether this speaks of many buckets that only traffic will name: of all that are not told by themselves.
         answer: What its evidence is worth.
         parts: Old buckets that were seen, sorted; their sum is its series, or a bound of it.
         limit: In Kafka's own unit, ``None`` = unlimited.
         source: Whose limit that is.
         changed: Whether clients in it get another limit or other company than before.
+        relieved: Whether all of the change is that clients may leave it: same limit, nobody comes, never worse.
         why: One sentence, "" where the answer is exact.
     """
 
@@ -52,6 +53,7 @@ class Mapped:
     limit: float | None
     source: Entity | None
     changed: bool
+    relieved: bool
     why: str
 
 
@@ -72,8 +74,11 @@ class Regrouping:
 
     @property
     def changed(self) -> tuple[Mapped, ...]:
-        """The buckets that a preview has to speak of; their parts are the series that it has to read."""
-        return tuple(one for one in self.mapped if one.changed)
+        """The buckets that a preview has to speak of; their parts are the series that it has to read.
+
+        Without those that are only relieved: one user who is taken out of a crowd relieves every client id.
+        """
+        return tuple(one for one in self.mapped if one.changed and not one.relieved)
 
 
 UNKNOWN_USERS: Final = "the users behind the client ids are not recorded"
@@ -253,6 +258,7 @@ class _Judge:
         answer, why = self._answer(image, parts)
         found = limit_of(self.after, image)
         source, limit = found or (None, None)
+        same_limit = self._limit_before(image) == limit
         return Mapped(
             bucket=self._shown(image),
             any_name=self.crowd.is_open(image),
@@ -260,7 +266,8 @@ class _Judge:
             parts=tuple(sorted(parts)),
             limit=limit,
             source=source,
-            changed=parts != {image: True} or self._limit_before(image) != limit,
+            changed=parts != {image: True} or not same_limit,
+            relieved=parts == {image: False} and same_limit,
             why=why,
         )
 

@@ -208,7 +208,8 @@ def over_brokers(impacts: Mapping[str, Impact]) -> TenantImpact:
 
 
 def _severity(one: Impact) -> tuple[int, int, int]:
-    return (_SEVERITY.index(one.verdict), *(_length(one.after) if one.after else (0, 0)))
+    throttled, delay = _length(one.after) if one.after else (0, 0)
+    return _SEVERITY.index(one.verdict), throttled, delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

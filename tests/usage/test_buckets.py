@@ -87,7 +87,24 @@ def test_a_pair_that_is_taken_out_of_its_user_bounds_both():
         ("alice", "", False): Answer.BOUND,
         ("alice", "app", False): Answer.BOUND,
     }
-    assert all(one.changed for one in found.mapped)
+    assert {one.bucket: one.relieved for one in found.mapped} == {
+        bucket_of("alice"): True,
+        bucket_of("alice", "app"): False,
+    }
+    assert [one.bucket for one in found.changed] == [bucket_of("alice", "app")]
+
+
+def test_a_user_taken_out_of_a_crowd_relieves_the_client_ids_and_nobody_has_to_read_them():
+    before = of(ALICE, ANY_CLIENT)
+    after = of(ALICE, ANY_CLIENT, entity(user="bob"))
+    found = regroup(before, after, [bucket_of("", "app"), bucket_of("", "job")])
+    assert [one.bucket for one in found.mapped if one.relieved] == [
+        bucket_of("", "app"),
+        bucket_of("", "job"),
+    ]
+    (told,) = found.changed
+    assert (told.bucket, told.answer) == (bucket_of("bob"), Answer.BOUND)
+    assert told.parts == (bucket_of("", "app"), bucket_of("", "job"))
 
 
 def test_a_pair_that_returns_to_its_user_is_exact():
@@ -216,15 +233,17 @@ def test_exact_is_exact_bounds_bound_and_nothing_that_is_used_goes_unsaid(before
     many = [one for one in found.mapped if one.any_name]
     for bucket, used in new.items():
         told = [named[bucket]] if bucket in named else [one for one in many if fits(one, bucket)]
-        assert told, bucket
+        assert any(one.answer is not Answer.NO_DATA for one in told), bucket
         for one in told:
             total = sum(old[part] for part in one.parts)
             if one.answer is Answer.EXACT:
                 assert total == used
             elif one.answer is Answer.BOUND:
                 assert total >= used
-            else:
-                assert one.answer is Answer.NOT_IDENTIFIABLE
+            if one.relieved:
+                assert used <= old[bucket]
+                held = limit_of(before, bucket)
+                assert (held[1] if held else None) == one.limit
             if bucket in named:
                 limit = limit_of(after, bucket)
                 assert (limit[1] if limit else None) == one.limit
