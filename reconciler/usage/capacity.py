@@ -1,0 +1,112 @@
+"""What a broker can give clients, how much of it is promised, and whose use goes beyond a fair share: water-filling.
+
+Source of the rule: Cruise Control plans with 0.8 of a network's capacity; what replication takes of it is measured,
+because a factor of replicas holds only for balanced leaders.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.errors import QuotaValueError
+from reconciler.usage.samples import MILLION
+from reconciler.usage.tags import Bucket
+
+HEADROOM_PPM: Final = 800_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One bucket in one interval: its rate, and its weight, which is the limit in force (1 if it has none)."""
+
+    bucket: Bucket
+    rate: int
+    weight: int = 1
+
+    def __post_init__(self) -> None:
+        if self.rate < 0 or self.weight < 1:
+            raise QuotaValueError(
+                f"a use of {self.rate} with weight {self.weight}: rates are not negative, weights are positive"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What a bucket may use of a budget, and how much it uses beyond that; they add up to its rate."""
+
+    bucket: Bucket
+    fair: int
+    excess: int
+
+
+def budget(capacity: int, replication: int, headroom_ppm: int = HEADROOM_PPM) -> int:
+    """What is left for clients in bytes/s: the usable part of a capacity less what replication takes; never below 0.
+
+    Args:
+        capacity: Of the broker's network, one way.
+        replication: As measured at that moment, the same way.
+        headroom_ppm: Usable part, in millionths.
+    """
+    return max(0, capacity * headroom_ppm // MILLION - replication)
+
+
+def committed_ppm(limits: Iterable[int], available: int) -> int | None:
+    """All limits of a broker over its budget, in millionths; ``None`` where there is no budget.
+
+    Above one million is normal: not everybody uses its limit at once. Alone it is no finding.
+    """
+    return sum(limits) * MILLION // available if available else None
+
+
+def shares(uses: Sequence[Use], available: int) -> tuple[Share, ...]:
+    """A budget split by water-filling: up to one level per weight everybody is served, what is above it is excess.
+
+    The level f is where sum(min(rate, f * weight)) is the budget. Whole units: fair shares are rounded down, and the units
+    that are left go one by one to the largest remainders, then in the order of the buckets. So the excesses add up
+    to exactly what is used beyond the budget.
+
+    Returns:
+        In the order of the buckets.
+
+    Raises:
+        QuotaValueError: The budget is negative, or a bucket stands there twice.
+    """
+    ordered = sorted(uses, key=lambda one: one.bucket)
+    if available < 0 or len({one.bucket for one in uses}) < len(uses):
+        raise QuotaValueError("a budget is not negative and every bucket has one share of it")
+    fair = {one.bucket: one.rate for one in ordered}
+    above, left = _above(ordered, available)
+    weight = sum(one.weight for one in above)
+    for one in above:
+        fair[one.bucket] = left * one.weight // weight
+    spare = left - sum(fair[one.bucket] for one in above)
+    remainders = sorted(above, key=lambda one: (-(left * one.weight % weight), one.bucket))
+    for one in remainders[:spare]:
+        fair[one.bucket] += 1
+    return tuple(
+        Share(bucket=one.bucket, fair=fair[one.bucket], excess=one.rate - fair[one.bucket])
+        for one in ordered
+    )
+
+
+def _above(uses: Sequence[Use], available: int) -> tuple[list[Use], int]:
+    """Who uses more than the level gives, and what the others leave for them."""
+    left, weight = available, sum(one.weight for one in uses)
+    rising = sorted(uses, key=lambda one: _Slope(one.rate, one.weight))
+    for n, one in enumerate(rising):
+        if one.rate * weight > left * one.weight:
+            return sorted(rising[n:], key=lambda use: use.bucket), left
+        left -= one.rate
+        weight -= one.weight
+    return [], 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Slope:
+    """A rate per weight, compared without a fraction."""
+
+    rate: int
+    weight: int
+
+    def __lt__(self, other: "_Slope") -> bool:
+        return self.rate * other.weight < other.rate * self.weight
