@@ -70,6 +70,16 @@ def orphans(world: World) -> set[str]:
     return {f"{entity_text(entity)} {key}" for entity, key in records(world).orphaned}
 
 
+def cluster_events(world: World, name: str = "prod") -> dict[str, str]:
+    """Reason -> note of the events of a QuotaCluster; of this very one, not of earlier ones of its name."""
+    uid = world.get(name, kind="quotacluster")["metadata"]["uid"]
+    return {
+        one["reason"]: one["note"]
+        for one in world.events("default")
+        if one["regarding"].get("uid") == uid
+    }
+
+
 def audited(operator: Operator) -> list[dict[str, Any]]:
     """The lines of the audit log that a process has printed."""
     lines = operator.log.read_text(encoding="utf-8").splitlines()

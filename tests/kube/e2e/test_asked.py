@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.kube.e2e.seeing import orphans, sent, through, watched_kafka
+from tests.kube.e2e.seeing import cluster_events, orphans, sent, through, watched_kafka
 from tests.kube.e2e.world import KQUOTA, World, eventually
 from tests.servers import raw_quotas
 
@@ -136,7 +136,7 @@ def test_another_cluster_than_the_expected_one_is_never_written_to(world: World)
         "bob": MIB,
         "carol": MIB,
     }
-    assert "WrongCluster" in {one["reason"] for one in world.events("default")}
+    assert "WrongCluster" in cluster_events(world)
 
     # What bob's document left is remembered for the cluster that it was applied to.
     assert orphans(world) == {"user=bob producer_byte_rate"}
@@ -195,7 +195,7 @@ def test_only_one_quotacluster_looks_after_a_kafka_cluster_and_classes_are_told_
     world.becomes("twin", "OtherWriter", kind="quotacluster")
     world.becomes("bob", "OtherWriter")
     assert world.reason("prod", kind="quotacluster") == "Synced"
-    assert "OtherWriter" in {one["reason"] for one in world.events("default")}
+    assert "OtherWriter" in cluster_events(world, "twin")
     # When the first one goes, the other takes over.
     world.kube.kubectl("delete", "quotacluster", "prod")
     world.becomes("bob", "Synced", seconds=60)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kube.e2e.seeing import has_finalizer, orphans
+from tests.kube.e2e.seeing import cluster_events, has_finalizer, orphans
 from tests.kube.e2e.world import CHART, RELEASE, Obj, Operator, World, eventually
 
 pytestmark = pytest.mark.integration
@@ -50,7 +50,7 @@ def test_eleven_deletions_one_after_the_other_trip_the_guard_also_over_a_restart
     assert world.live().keys() == set(names[10:]), "the eleventh was removed"
     assert has_finalizer(world.get(names[10]))
     assert "maxRemovals" in world.condition("prod", "Ready", kind="quotacluster")["message"]
-    assert "GuardRefused" in {one["reason"] for one in world.events("default")}
+    assert "GuardRefused" in cluster_events(world)
     # Everything else goes on.
     world.quota(names[11], limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
     world.becomes(names[11], "Synced")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kube.e2e.seeing import has_finalizer, orphans
+from tests.kube.e2e.seeing import cluster_events, has_finalizer, orphans
 from tests.kube.e2e.world import World, eventually
 
 pytestmark = pytest.mark.integration
@@ -23,14 +23,10 @@ def outage(world: World) -> Iterator[World]:
             world.kafka.start(1)
 
 
-def _cluster_events(world: World) -> dict[str, str]:
-    return {one["reason"]: one["note"] for one in world.events("default")}
-
-
 def test_a_broker_that_is_down_delays_changes_and_deletions_give_up_in_time(outage: World) -> None:
     world = outage
     world.cluster(properties={"default.api.timeout.ms": 2000, "request.timeout.ms": 2000})
-    first = world.start("--deletion-timeout=12s", "--no-leader-elect")
+    first = world.start("--deletion-timeout=8s", "--no-leader-elect")
     for name in ("late", "early", "restarted", "stays"):
         world.quota(name, deletionPolicy="Delete")
     for name in ("late", "early", "restarted", "stays"):
@@ -49,15 +45,15 @@ def test_a_broker_that_is_down_delays_changes_and_deletions_give_up_in_time(outa
     assert has_finalizer(world.get("early")), "a deletion waits for the broker"
     eventually(lambda: not world.get("early"), what="the deletion to give up")
     assert orphans(world) == {"user=early producer_byte_rate"}
-    assert f"{world.team}/early" in _cluster_events(world)["Released"]
+    assert f"{world.team}/early" in cluster_events(world)["Released"]
 
     # A process that begins while the broker is away knows as much.
     first.kill()
-    world.start("--deletion-timeout=12s", "--no-leader-elect", ready=False)
+    world.start("--deletion-timeout=8s", "--no-leader-elect", ready=False)
     asked = time.monotonic()
     world.delete("restarted")
     eventually(lambda: not world.get("restarted"), what="the deletion to give up")
-    assert time.monotonic() - asked > 10, "the deletion did not wait for the broker"
+    assert time.monotonic() - asked > 6, "the deletion did not wait for the broker"
     assert orphans(world) == {f"user={one} producer_byte_rate" for one in ("early", "restarted")}
 
     world.kafka.start(1)
