@@ -156,9 +156,7 @@ def client_config(
     if not {_canonical(one) for one in merged} & {_CALL, _REQUEST}:
         merged[_CALL] = CALL_MILLISECONDS
     try:
-        return ClientConfig.from_mapping(
-            merged, allowed=ANYTHING if allow_references else NOTHING
-        )
+        return ClientConfig.from_mapping(merged, allowed=ANYTHING if allow_references else NOTHING)
     except ConfigError as error:
         raise _judged(error, cluster, credentials) from None
 

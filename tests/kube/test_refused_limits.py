@@ -1,0 +1,57 @@
+"""A limit that the broker refuses: its words, once, on its own document; nobody else notices, and nothing runs hot."""
+
+from tests.kube.test_cluster_work import ALICE, BOB, RATE, World, limits
+from tests.kube.worlds import resource
+
+WORDS = "The value is not to my taste"
+
+
+def test_a_refused_limit_is_told_once_and_blocks_nobody():
+    world = World()
+    world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    assert world.turn().retry, "it is tried again, with growing pauses"
+    assert world.live() == {BOB: limits(rate=4096)}
+    assert (world.reason("alice"), world.reason("bob")) == ("BrokerRejected", "Synced")
+    ready = next(
+        one for one in world.obj("alice")["status"]["conditions"] if one["type"] == "Ready"
+    )
+    assert WORDS in ready["message"]
+    assert [one["reason"] for one in world.api.events] == ["BrokerRejected"]
+
+
+def test_trying_a_refused_limit_again_writes_no_status_and_no_event():
+    world = World()
+    world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    _ = world.writes()
+    for _ in range(3):
+        world.kafka.clock.advance(10)
+        world.turn(resync=True)
+    resources = {plural for _, plural in world.writes()}
+    assert resources <= {"configmaps"}, "only intents are written down, before each try"
+    assert len(world.api.events) == 1
+
+
+def test_a_refused_limit_that_is_corrected_is_in_order_at_once():
+    world = World()
+    world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    del world.kafka.faults.rejected[ALICE]
+    world.change("alice", limits={"producerByteRate": 4096})
+    world.turn()
+    assert world.reason("alice") == "Synced"
+    assert world.live() == {ALICE: limits(rate=4096)}
+
+
+def test_a_document_whose_limit_was_never_accepted_goes_at_once():
+    world = World()
+    world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn()
+    world.delete("alice")
+    world.turn()
+    assert not world.exists("alice")
