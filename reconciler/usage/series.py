@@ -70,7 +70,8 @@ def filled(readings: Iterable[Reading], up: Iterable[int]) -> tuple[Reading, ...
     """The readings, and nothing used wherever the broker answered without this bucket.
 
     Kafka forgets the sensor of a bucket after an hour without traffic. So a scrape that succeeded and does not
-    name the bucket says that it used nothing; a scrape that failed says nothing, and stays a gap.
+    name the bucket says that it used nothing; a scrape that failed says nothing, and stays a gap. Only where the broker
+    measures at all: without any quota of the key it counts nobody (:attr:`reconciler.usage.tags.Book.measured`).
 
     Args:
         readings: Of one bucket on one broker.

@@ -94,6 +94,17 @@ def test_a_pair_that_is_taken_out_of_its_user_bounds_both():
     assert [one.bucket for one in found.changed] == [bucket_of("alice", "app")]
 
 
+def test_a_client_id_of_every_user_is_taken_out_of_each_that_has_no_limit_of_its_own():
+    of_all = entity(user=DEFAULT, client_id="app")
+    before, after = of(ALICE, ANY_USER), of(ALICE, ANY_USER, of_all)
+    found = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
+    assert answers(found) == {
+        ("alice", "", False): Answer.EXACT,
+        ("bob", "", False): Answer.BOUND,
+        ("bob", "app", False): Answer.BOUND,
+    }
+
+
 def test_a_user_taken_out_of_a_crowd_relieves_the_client_ids_and_nobody_has_to_read_them():
     before = of(ALICE, ANY_CLIENT)
     after = of(ALICE, ANY_CLIENT, entity(user="bob"))
@@ -215,14 +226,32 @@ books = st.dictionaries(st.sampled_from(ENTITIES), st.sampled_from([10.0, 20.0])
         State(limits={one: limits_of({RATE: value}) for one, value in limits.items()}), RATE
     )
 )
+
+
+@st.composite
+def changes(draw):
+    """Any two states, or one and a few edits of it."""
+    before = draw(books)
+    if draw(st.booleans()):
+        return before, draw(books)
+    limits = dict(before.limits)
+    for subject in draw(st.lists(st.sampled_from(ENTITIES), min_size=1, max_size=3, unique=True)):
+        if limits.pop(subject, None) is None:
+            limits[subject] = 10.0
+    return before, book(
+        State(limits={one: limits_of({RATE: value}) for one, value in limits.items()}), RATE
+    )
+
+
 fleets = st.dictionaries(
     st.tuples(st.sampled_from(USERS), st.sampled_from(CLIENTS)), st.integers(1, 1000), max_size=8
 )
 
 
 @settings(max_examples=400, deadline=None)
-@given(books, books, fleets)
-def test_exact_is_exact_bounds_bound_and_nothing_that_is_used_goes_unsaid(before, after, fleet):
+@given(changes(), fleets)
+def test_exact_is_exact_bounds_bound_and_nothing_that_is_used_goes_unsaid(change, fleet):
+    before, after = change
     old, new = Counter(), Counter()
     for (user, client), used in fleet.items():
         old[tags_of(before, user, client)] += used

@@ -111,7 +111,7 @@ samples = st.lists(
     st.builds(
         Sample,
         st.integers(0, 9),
-        st.just(1),
+        st.integers(1, 3),
         st.integers(0, 9),
         st.sampled_from([None, 0, 4]),
         st.sampled_from(Censored),

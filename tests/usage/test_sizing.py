@@ -107,6 +107,24 @@ def test_the_held_out_week_is_never_sized_by(usual):
     assert found.test.share_ppm > 2 * SILVER.share_ppm
 
 
+@pytest.mark.parametrize(("spikes", "advice"), [(20, Advice.CHANGE), (21, Advice.REFUSED)])
+def test_a_number_may_miss_its_share_by_twice_on_the_week_that_it_had_not_seen(
+    usual, advised, spikes, advice
+):
+    """Of 2016 samples of the week, twenty are within twice the half percent of silver."""
+    held_out = [one for one in usual if one.ts_ms >= END - WEEK_MS]
+    spiked = {one.ts_ms for one in held_out[10 : 10 + 3 * spikes : 3]}
+    series = [
+        one
+        if one.ts_ms < END - WEEK_MS
+        else one._replace(rate_units=advised.target * 19 // 10 if one.ts_ms in spiked else 0)
+        for one in usual
+    ]
+    found = recommend(case(series), SILVER)
+    assert found.test.share_ppm == -(-spikes * 1_000_000 // 2016)
+    assert found.advice is advice
+
+
 def test_the_last_week_before_it_counts_by_itself(usual):
     recent = range(END - 2 * WEEK_MS, END - WEEK_MS)
     rising = [
