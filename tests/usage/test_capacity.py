@@ -34,6 +34,8 @@ def test_who_uses_little_is_served_and_the_others_share_by_weight():
 def test_a_unit_that_cannot_be_split_goes_to_the_largest_remainder_then_by_name():
     found = shares([Use(bucket=one, rate=10) for one in (C, B, A)], 11)
     assert [one.fair for one in found] == [4, 4, 3]
+    found = shares([Use(bucket=A, rate=10), Use(bucket=B, rate=10, weight=2)], 10)
+    assert [one.fair for one in found] == [3, 7]
 
 
 def test_enough_for_all_is_no_excess():
