@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.errors import InventoryError, QuotaValueError
+from reconciler.kube.last_words import meant, was_given_up
 from reconciler.kube.resources import (
     Obj,
     document_of,
@@ -222,7 +223,9 @@ def owned_from(
         if found is None:
             continue
         subject, entries, since = found
-        for one in _meant(entries, obj) if gone or is_terminating(obj) else entries:
+        leaving = gone or is_terminating(obj)
+        for entry in entries:
+            one = replace(entry, owner=meant(entry.owner, obj)) if leaving else entry
             rival = held.get((subject, one.key))
             if rival is None or _rank(one) > _rank(rival):
                 held[subject, one.key] = one
@@ -298,29 +301,6 @@ def _is_still_orphaned(pair: Pair, held: Mapping[Pair, Entry], rest: Owned) -> b
     return owner is None or owner.document == one.owner.document
 
 
-def _meant(entries: Iterable[Entry], obj: Obj) -> Iterator[Entry]:
-    """Records of a document on its way out, judged by its last word where that keeps more than what was recorded.
-
-    Somebody who says Retain and deletes right afterwards may be quicker than any pass.
-    """
-    said = spec_of(obj).get("deletionPolicy")
-    for one in entries:
-        owner = one.owner
-        if said == DeletionPolicy.RETAIN:
-            owner = replace(owner, deletion_policy=DeletionPolicy.RETAIN)
-        elif said is None and owner.deletion_policy is DeletionPolicy.DELETE:
-            owner = replace(owner, deletion_policy=None)
-        yield replace(one, owner=owner)
-
-
-def _was_given_up(rest: Owned, pair: Pair, owner: Owner | None) -> bool:
-    """Whether the rest knows better than the status of the document that went: it was told to stay meanwhile."""
-    kept = rest.records.get(pair[0], NO_RECORD).owners[COLUMN_OF[pair[1]]]
-    if kept is None or owner is None or pair not in rest.orphaned:
-        return False
-    return kept.document == owner.document
-
-
 def release(
     rest: Owned,
     objects: Iterable[Obj],
@@ -344,7 +324,7 @@ def release(
     for subject, record in left.records.items():
         made = records.get(subject, NO_RECORD)
         for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
-            if value is not None and not _was_given_up(rest, (subject, key), owner):
+            if value is not None and not was_given_up(rest, (subject, key), owner):
                 made = made.with_pair(key, value, owner)
         records[subject] = made
     return replace(
