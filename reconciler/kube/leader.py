@@ -285,11 +285,14 @@ class Leader:
         assert self._seen is not None  # noqa: S101 - who leads has written the Lease
         try:
             await self._write(self._seen.lease, holder=self._me, taken=False)
-        except NotFound:
-            # Deleted under us. If making it works, nobody else has it.
-            await self._create()
-        except Conflict:
-            seen = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
+        except (NotFound, Conflict):
+            # The API server calls the replacement of what was deleted a conflict, too.
+            try:
+                seen = self._note(await self._api.get(LEASES, *self._place, patience=_ONCE))
+            except NotFound:
+                # Deleted under us. If making it works, nobody else has it.
+                await self._create()
+                return
             if seen.holder != self._me:
                 raise LeaseLost(
                     f"the Lease {self._election.namespace}/{self._election.name} was taken"
