@@ -267,9 +267,7 @@ class NotifyError(KquotaError):
         attempts: How many tries were made.
     """
 
-    def __init__(
-        self, message: str, *, status: int = 0, attempts: int = 1, hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, status: int = 0, attempts: int = 1, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.status = status
         self.attempts = attempts
