@@ -171,18 +171,28 @@ class Sandbox:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _accept(
+    def _accept(
         self,
         broker: Broker,
         listener: Listener,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise AssertionError("asyncio runs this in a task")
+        """Takes note of a connection before anybody serves it: the broker may be stopped in between."""
         doors = self._doors[broker.node]
+        task = asyncio.ensure_future(self._serve(broker, listener, reader, writer))
         doors.tasks.add(task)
+        task.add_done_callback(doors.tasks.discard)
+        # Cancelled before it began, a task closes nothing itself.
+        task.add_done_callback(lambda _: writer.close())
+
+    async def _serve(
+        self,
+        broker: Broker,
+        listener: Listener,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         connection = Connection(
             cluster=self._cluster,
             broker=broker,
@@ -196,6 +206,3 @@ class Sandbox:
             await connection.serve()
         except asyncio.CancelledError:
             writer.transport.abort()
-        finally:
-            doors.tasks.discard(task)
-            writer.close()

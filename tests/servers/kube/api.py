@@ -98,7 +98,7 @@ class Api:
         idle = self._connection.sock is not None
         try:
             return self._exchange(method, target, content, headers)
-        except (http.client.RemoteDisconnected, ConnectionError):
+        except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):
             self.close()
             if not idle:
                 raise
