@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from reconciler.kube.access import pod_host
 from reconciler.kube.kopf_alone import kopf
+from reconciler.kube.kopf_stores import NoDifferences, NoProgress
 from reconciler.kube.resources import Obj
 
 Taken = Callable[[str, Obj], object]
@@ -83,6 +84,8 @@ def settings() -> kopf.OperatorSettings:
     made.posting.enabled = False
     made.scanning.disabled = True
     # Kopf takes its own finalizer off whatever no handler of deletions needs it on: ours must not be its own.
+    made.persistence.diffbase_storage = NoDifferences()
+    made.persistence.progress_storage = NoProgress()
     made.persistence.finalizer = KOPFS_FINALIZER
     made.watching.chunk_size = 250
     # A worker per object, idle for 5 s by default: five thousand of them after each listing.
