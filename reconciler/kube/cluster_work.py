@@ -14,6 +14,7 @@ from reconciler.errors import ConfigError, InventoryLocked, KquotaError
 from reconciler.kube import finalizers
 from reconciler.kube.cache import Cache
 from reconciler.kube.cluster_state import SecretUse
+from reconciler.kube.found import Found
 from reconciler.kube.inventory import KubeInventory
 from reconciler.kube.records import entity_of
 from reconciler.kube.resources import (
@@ -29,7 +30,7 @@ from reconciler.kube.resources import (
 )
 from reconciler.kube.settings import Settings
 from reconciler.kube.standing import Standing, cluster_problems, gather, stand
-from reconciler.kube.telling import Found, Telling
+from reconciler.kube.telling import Telling
 from reconciler.kube.writes import Writes
 from reconciler.loop import Passes, Turn, Wake
 from reconciler.manifest.cluster import QuotaCluster, from_spec

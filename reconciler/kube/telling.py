@@ -5,13 +5,13 @@ finalizers, because an object that goes takes its status along; then the QuotaCl
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from reconciler.errors import Forbidden, InventoryError, KquotaError
+from reconciler.errors import InventoryError, KquotaError
 from reconciler.kube import finalizers
-from reconciler.kube.cluster_state import SecretUse, cluster_status
+from reconciler.kube.cluster_state import cluster_status
 from reconciler.kube.comparing import unchanged
 from reconciler.kube.events import (
     Happening,
@@ -20,26 +20,20 @@ from reconciler.kube.events import (
     released_more,
     transitions,
 )
+from reconciler.kube.found import Found, next_sync, report_for, spoken_of, token, was_leaving
 from reconciler.kube.inventory import KubeInventory
 from reconciler.kube.resources import (
     Obj,
     deletion_requested_at,
-    generation_of,
     has_finalizer,
     is_terminating,
-    requested_at,
     status_of,
-    uid_of,
 )
-from reconciler.kube.standing import Kind, Standing
+from reconciler.kube.standing import Standing
 from reconciler.kube.status import GRACE_SECONDS, document_status, pending_status, told
 from reconciler.kube.writes import Writes
-from reconciler.manifest.cluster import QuotaCluster
 from reconciler.ports import Clock
-from reconciler.quota.claims import Settled
-from reconciler.quota.desired import Declaration
-from reconciler.quota.owned import Owner
-from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.policy import Policy
 from reconciler.quota.report import Pass
 
 _LOG: Final = logging.getLogger("reconciler.kube")
@@ -49,39 +43,6 @@ MOST_EVENTS: Final = 100
 
 
 GAVE_UP: Final = "they could not be removed within the deletion timeout"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a pass over one cluster left to tell.
-
-    Attributes:
-        obj: The QuotaCluster.
-        cluster: What it says; ``None`` where it cannot be used.
-        rules: What was in force.
-        report: The pass.
-        settled: Who asks for what, after the pass.
-        standings: What each document may ask for.
-        documents: The documents as objects, as they are by now.
-        unheld: Documents that could not be held, so that nothing was written for them.
-        unreadable: Documents whose status cannot be read, and why; nothing was written for them either.
-        records_known: Whether the records could be read; without them nobody is released.
-        behaves_as: Line of Kafka versions, "" where the cluster was not asked.
-        secret: The credentials in use; ``None`` where there are none.
-    """
-
-    obj: Obj
-    cluster: QuotaCluster | None
-    rules: Rules
-    report: Pass
-    settled: Settled
-    standings: Mapping[str, Standing]
-    documents: Mapping[str, Obj]
-    unheld: frozenset[str] = frozenset()
-    unreadable: Mapping[str, InventoryError] = field(default_factory=dict[str, InventoryError])
-    records_known: bool = True
-    behaves_as: str = ""
-    secret: SecretUse | None = None
 
 
 class Telling:
@@ -144,7 +105,7 @@ class Telling:
             document: obj
             for document, obj in found.documents.items()
             # Who is on his way out only since the pass was begun is the next one's.
-            if is_terminating(obj) and has_finalizer(obj) and _was_leaving(found, document)
+            if is_terminating(obj) and has_finalizer(obj) and was_leaving(found, document)
         }
         held, gave_up = await self._held_back(leaving, found)
         await self._left_elsewhere(found, leaving)
@@ -251,21 +212,21 @@ class Telling:
     ) -> Iterator[tuple[Obj, Mapping[str, Any]]]:
         """Documents whose status is another one now, one at a time: five thousand of them fill no memory."""
         now = self._clock.now()
-        spoken_of = _spoken_of(found)
+        named = spoken_of(found)
         outage = self._outage(found.report)
         for document, one in found.standings.items():
             if is_terminating(one.obj) and document not in held:
                 continue
-            token = (*_token(one, found), outage >= GRACE_SECONDS)
-            if document not in spoken_of:
-                quiet[document] = token
-                if not everything and self._quiet.get(document) == token:
+            made_from = (*token(one, found), outage >= GRACE_SECONDS)
+            if document not in named:
+                quiet[document] = made_from
+                if not everything and self._quiet.get(document) == made_from:
                     continue
             before = status_of(one.obj)
             after = document_status(
                 one,
                 settled=found.settled,
-                report=_report_for(document, found),
+                report=report_for(document, found),
                 owned=self._inventory.owned,
                 previous=before,
                 now=now,
@@ -303,6 +264,7 @@ class Telling:
             documents=len(found.documents),
             previous=before,
             now=self._clock.now(),
+            next_sync=next_sync(found),
             behaves_as=found.behaves_as,
             secret=found.secret,
         )
@@ -322,58 +284,6 @@ def _releases(gave_up: Mapping[str, int]) -> Iterator[Happening]:
         yield released(document, count, GAVE_UP)
     if more := told[MOST_EVENTS:]:
         yield released_more(len(more), sum(count for _, count in more), GAVE_UP)
-
-
-def _report_for(document: str, found: Found) -> Pass:
-    """What the pass means for a document, also for one that was left out of it."""
-    report = found.report
-    error: KquotaError | None = found.unreadable.get(document)
-    if error is None and document in found.unheld:
-        error = Forbidden("our finalizer could not be put on it, so nothing is written for it")
-    if error is None:
-        return report
-    return Pass(
-        cluster=report.cluster, error=error, started_at=report.started_at, ended_at=report.ended_at
-    )
-
-
-def _token(one: Standing, found: Found) -> tuple[object, ...]:
-    """All that a status is made from besides what the pass says of the document."""
-    return (
-        uid_of(one.obj),
-        generation_of(one.obj),
-        requested_at(one.obj),
-        generation_of(found.obj),
-        type(found.report.error),
-        found.rules.in_force,
-    )
-
-
-def _spoken_of(found: Found) -> set[str]:
-    """Documents that the pass has something to say of."""
-    named = set(found.settled.losses) | found.unheld | found.unreadable.keys()
-    report = found.report
-    if report.preview is not None:
-        plan = report.preview.plan
-        for change in plan.changes:
-            named.update(_documents_of(change.claim, change.owner))
-        for finding in plan.findings:
-            named.update(_documents_of(finding.claim, finding.owner))
-    for sighting in report.sightings:
-        named.add(sighting.document)
-    return named
-
-
-def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[str]:
-    if claim is not None:
-        yield claim.document
-    if owner is not None:
-        yield owner.document
-
-
-def _was_leaving(found: Found, document: str) -> bool:
-    one = found.standings.get(document)
-    return one is not None and one.kind is Kind.TERMINATING
 
 
 def _left(found: Found, unsaved: set[str], stuck: set[str], held: frozenset[str]) -> str:

@@ -169,6 +169,19 @@ def test_a_batch_takes_three_writes_beside_the_statuses_and_the_next_pass_none()
     assert world.writes() == []
 
 
+def test_the_quota_cluster_says_when_it_is_due_again_and_not_while_it_fails():
+    world = World(interval="5m")
+    world.turn(resync=True)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert (status["lastSuccessfulSyncTime"], status["nextSyncTime"]) == (
+        "2023-11-14T22:13:20Z",
+        "2023-11-14T22:18:20Z",
+    )
+    world.sessions.error = ConnectError("the brokers are away")
+    world.turn(resync=True)
+    assert "nextSyncTime" not in world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+
+
 def test_a_restart_writes_nothing():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
