@@ -323,8 +323,18 @@ class World:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[dict[str, int]]:
-        """Writes to the API server inside, by verb and resource, Leases apart; filled at the end."""
+        """Writes to the API server inside, by verb and resource, Leases apart; filled at the end.
+
+        Namespaces of earlier tests are gone first: what clears them out writes, too.
+        """
         found: dict[str, int] = {}
+        eventually(
+            lambda: (
+                not any("deletionTimestamp" in one["metadata"] for one in self.place.items("ns"))
+            ),
+            seconds=90,
+            what="earlier namespaces to be gone",
+        )
         before = self.kube.metrics()
         yield found
         for request, count in (self.kube.metrics() - before).items():
