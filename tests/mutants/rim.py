@@ -6,8 +6,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="intents are not written before sending",
         file="reconciler/reconcile/story.py",
-        old="    await ports.inventory.write(plan.cluster_id, (*bookkeeping, *intents))",
-        new="    await ports.inventory.write(plan.cluster_id, bookkeeping)",
+        old="    await ports.inventory.write(plan.cluster_id, (*noted, *intents))",
+        new="    await ports.inventory.write(plan.cluster_id, noted)",
         tests=("tests/reconcile/test_story.py",),
     ),
     Fault(
