@@ -57,22 +57,9 @@ async def fetch(
     Raises:
         GitError: git is missing, took too long, or failed; without credentials in its words.
     """
-    try:
-        process = await asyncio.create_subprocess_exec(
-            "git",
-            *_SWITCHES,
-            *arguments,
-            cwd=directory,
-            env=variables(os.environ if outer is None else outer, settings),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        if error.filename != "git":
-            raise GitError(f"the directory {directory} does not exist") from error
-        raise GitError("the git command is not installed", hint="install git") from error
+    process = await _begun(
+        directory, arguments, variables(os.environ if outer is None else outer, settings)
+    )
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - both are pipes
     try:
         async with asyncio.timeout(deadline):
@@ -88,6 +75,39 @@ async def fetch(
     if code != 0:
         raise _failure(arguments[0], code, said)
     return out
+
+
+async def _begun(
+    directory: Path, arguments: Sequence[str], outer: Mapping[str, str]
+) -> asyncio.subprocess.Process:
+    """The command, running.
+
+    Cancelled while it begins, asyncio would kill the command alone and wait for ever for the pipes that its helpers
+    hold (CPython 3.11); so the beginning is waited for, and then everything is ended.
+    """
+    beginning = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            "git",
+            *_SWITCHES,
+            *arguments,
+            cwd=directory,
+            env=outer,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(beginning)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await _ended(await beginning)
+        raise
+    except OSError as error:
+        if error.filename != "git":
+            raise GitError(f"the directory {directory} does not exist") from error
+        raise GitError("the git command is not installed", hint="install git") from error
 
 
 def variables(outer: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:

@@ -73,6 +73,23 @@ def test_whoever_is_cancelled_takes_the_helpers_along(tmp_path: Path):
     assert gone(int(pid.read_text()))
 
 
+def test_whoever_is_cancelled_while_the_command_begins_takes_it_along(tmp_path: Path):
+    ssh, _ = stuck_ssh(tmp_path)
+    top = repository(tmp_path / "mirror")
+    outer = dict(os.environ) | {"GIT_SSH_COMMAND": str(ssh)}
+
+    async def run(turns: int) -> None:
+        task = asyncio.ensure_future(fetch(top, ("ls-remote", "git@host:a"), outer=outer))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 10)
+
+    for turns in range(8):
+        asyncio.run(run(turns))
+
+
 def test_a_failure_is_told_in_gits_words_without_credentials(tmp_path: Path):
     top = repository(tmp_path / "mirror")
 
