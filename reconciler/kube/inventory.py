@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import Conflict, InventoryError
-from reconciler.kube import shards
+from reconciler.kube import shards, shelf
 from reconciler.kube.api import Api
 from reconciler.kube.cache import Cache
 from reconciler.kube.finalizers import orphaned
@@ -233,16 +233,7 @@ class KubeInventory:
         if not shrinks:
             rest = beside(self._kept.rest, rest)
         kept, wanted = shards.config_maps(replace(self._kept, rest=rest), namespace=self._namespace)
-        todo = shards.diff(self._stored, wanted)
-        for one in todo.create:
-            made = await self._api.create(CONFIG_MAPS, self._namespace, dict(one))
-            self._stored[name_of(one)] = made
-        for one in todo.update:
-            made = await self._api.replace(CONFIG_MAPS, self._namespace, name_of(one), dict(one))
-            self._stored[name_of(one)] = made
-        for name in todo.delete:
-            await self._api.delete(CONFIG_MAPS, self._namespace, name)
-            del self._stored[name]
+        await shelf.put(self._api, self._namespace, self._stored, wanted)
         self._kept = kept
 
     async def _reread(self) -> None:

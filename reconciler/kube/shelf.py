@@ -1,14 +1,14 @@
-"""The ConfigMaps of one cluster id, read and changed by somebody who is not the operator. How they look is `shards`.
+"""The ConfigMaps of one cluster id, written, and changed by somebody who is not the operator. How they look is `shards`.
 
 The operator may be writing at the same time: each try starts from what is there now, and every write is bound to the
 version that was read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from reconciler.errors import Conflict
-from reconciler.kube import shards
+from reconciler.kube import resources, shards
 from reconciler.kube.api import Listing, Obj
 from reconciler.kube.resources import name_of
 from reconciler.kube.served import CONFIG_MAPS, Resource
@@ -49,6 +49,34 @@ async def read(api: ShelfApi, namespace: str, cluster_id: str) -> shards.Kept:
     return shards.read(cluster_id, found.items)
 
 
+async def put(
+    api: ShelfApi,
+    namespace: str,
+    stored: dict[str, resources.Obj],
+    wanted: Mapping[str, resources.Obj],
+) -> None:
+    """Make them as wanted, in the order in which a crash in between loses nothing; ``stored`` follows each write.
+
+    Args:
+        api: The way to the API server.
+        namespace: The operator's own.
+        stored: What is there, by name, as the API server gave it.
+        wanted: From :func:`shards.config_maps`.
+
+    Raises:
+        Conflict: Somebody else wrote meanwhile.
+        KubernetesError: They cannot be written.
+    """
+    todo = shards.diff(stored, wanted)
+    for one in todo.create:
+        stored[name_of(one)] = await api.create(CONFIG_MAPS, namespace, dict(one))
+    for one in todo.update:
+        stored[name_of(one)] = await api.replace(CONFIG_MAPS, namespace, name_of(one), dict(one))
+    for name in todo.delete:
+        await api.delete(CONFIG_MAPS, namespace, name)
+        del stored[name]
+
+
 async def change(
     api: ShelfApi, namespace: str, cluster_id: str, work: Callable[[shards.Kept], shards.Kept]
 ) -> shards.Kept:
@@ -67,20 +95,14 @@ async def change(
     """
     for left in reversed(range(TRIES)):
         found = await api.list(CONFIG_MAPS, namespace, labels=shards.selector(cluster_id))
-        before = {name_of(one): one for one in found.items}
+        before: dict[str, resources.Obj] = {name_of(one): one for one in found.items}
         wanted = work(shards.read(cluster_id, found.items))
         kept, after = shards.config_maps(wanted, namespace=namespace)
-        todo = shards.diff(before, after)
         try:
-            for one in todo.create:
-                _ = await api.create(CONFIG_MAPS, namespace, dict(one))
-            for one in todo.update:
-                _ = await api.replace(CONFIG_MAPS, namespace, name_of(one), dict(one))
+            await put(api, namespace, before, after)
         except Conflict:
             if not left:
                 raise
-            continue
-        for name in todo.delete:
-            await api.delete(CONFIG_MAPS, namespace, name)
-        return kept
+        else:
+            return kept
     raise AssertionError("unreachable")
