@@ -26,6 +26,10 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   │   └── AuthorizationError       code 31, with the right that is missing
     │   └── RequestTimeout               a deadline passed; says in which phase
     ├── ForgeError                       a code host refused or could not be asked; carries status and request
+    ├── LakeError                        stored tables or evidence cannot be read or written; carries the path
+    │   └── LakeConflict                 another writer committed the same unit first
+    ├── TelemetryError                   recorded use cannot be read as asked; carries where and, from HTTP, the status
+    │   └── TelemetryAway                no answer, or one that says: later
     ├── NotifyError                      a message could not be delivered; never shows the address's secret parts
     ├── KubernetesError                  the API server refused or could not be asked; carries status and reason
     │   ├── KubernetesAway               no answer, or one that says: later
@@ -256,6 +260,35 @@ class ForgeError(KquotaError):
         self.status = status
         self.unsure = unsure
         self.may_work_later = may_work_later
+
+
+class LakeError(KquotaError):
+    """Stored tables or evidence cannot be read or written; ``path`` says which file, without secrets of its address."""
+
+    def __init__(self, message: str, *, path: str = "", hint: str = "") -> None:
+        super().__init__(f"{path}: {message}" if path else message, hint=hint)
+        self.path = path
+
+
+class LakeConflict(LakeError):
+    """Another writer committed the same unit first: read it anew and make it again."""
+
+    retriable = True
+
+
+class TelemetryError(KquotaError):
+    """Recorded use cannot be read as asked; ``where`` is a file with its line or an address without secrets, ``status`` that of HTTP (0 = none)."""
+
+    def __init__(self, message: str, *, where: str = "", status: int = 0, hint: str = "") -> None:
+        super().__init__(f"{where}: {message}" if where else message, hint=hint)
+        self.where = where
+        self.status = status
+
+
+class TelemetryAway(TelemetryError):
+    """No answer, or one that says: later."""
+
+    retriable = True
 
 
 class NotifyError(KquotaError):

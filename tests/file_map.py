@@ -6,10 +6,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DESIGN = ROOT / "DESIGN.md"
-HEADING = "## 10. File map"
+HEADING = "## 11. File map"
 PACKAGES = (
     "", "quota", "usage", "wire", "client", "sandbox", "manifest", "inventory", "git", "reconcile", "render",
-    "metrics", "notify", "forge", "loop", "kube", "cli",
+    "lake", "telemetry", "spark", "metrics", "notify", "forge", "loop", "kube", "cli",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from tests import file_map
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 LONGEST = 400
+ONE_PIECE = {"reconciler/errors.py": 450}  # one tree, and its picture at the top
 SKIPPED_WORDS = ("Manager", "Helper", "Util", "Base")
 
 
@@ -23,7 +24,7 @@ def test_no_module_is_longer_than_a_reader_can_hold_in_the_head() -> None:
     long = {
         relative(path): text.count("\n")
         for path in MODULES
-        if (text := path.read_text()).count("\n") > LONGEST
+        if (text := path.read_text()).count("\n") > ONE_PIECE.get(relative(path), LONGEST)
     }
     assert long == {}
 

@@ -1,0 +1,170 @@
+"""What the pipeline tells: rows about impact and sizing, the evidence they rest on, and whole reports. Values only.
+
+The same rows come from the core and from Spark; renderers and tests know only these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.usage.buckets import Answer
+from reconciler.usage.censoring import Bound
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.sizing import Advice, Rule
+from reconciler.usage.tags import Bucket
+from reconciler.usage.throttle import Model
+from reconciler.usage.verdict import Breach, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a report rests on.
+
+    Attributes:
+        cluster_id: Of which cluster.
+        source: Where it was read from, without secrets.
+        from_ms: Begin of the window.
+        to_ms: Its end, not included.
+        made_ms: When it was published.
+        step_ms: Usual distance of two samples.
+        coverage_ppm: The share of the window that samples cover, of the broker that was seen least.
+        snapshot_id: Which look at the quotas it was recorded under.
+        partial: What is missing of it, in sentences; empty = nothing.
+        counts: Named states of what was read: gaps, resets, refused series and the like.
+        stale: Why it counts as none, "" = it counts.
+    """
+
+    cluster_id: str
+    source: str = ""
+    from_ms: int = 0
+    to_ms: int = 0
+    made_ms: int = 0
+    step_ms: int = 0
+    coverage_ppm: int = 0
+    snapshot_id: str = ""
+    partial: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    stale: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpactRow:
+    """One bucket on one broker, before and after; the columns of ``impact_row``.
+
+    Attributes:
+        cluster_id: Of which cluster.
+        quota_type: What is limited.
+        bucket: Who.
+        any_name: Whether it speaks of many buckets that only traffic will name.
+        broker_id: Where; "" where no broker saw it.
+        before_units: The limit of today, in units (of several old buckets the lowest); ``None`` = unlimited.
+        after_units: The limit to come.
+        source_entity: Whose limit that will be, as canonical JSON; "" = nobody's.
+        answer: How far the series say what the bucket will use.
+        verdict: In one word.
+        bound: What the figures after are to the truth.
+        model: By which rule they were made.
+        before_throttled_ms: Simulated under the limit of today; ``None`` = no figure.
+        before_max_delay_ms: Worst delay of that.
+        observed_throttled_ms: What the broker was seen to do; ``None`` = not recorded.
+        after_throttled_ms: Simulated under the limit to come.
+        after_max_delay_ms: Worst delay of that.
+        after_over_timeout_ms: Time with a delay above 120 s: records are lost.
+        delayed_units: What had to wait.
+        unfinished: Sessions that end with a backlog.
+        covered_ms: Time that the evidence covers.
+        censored_ms: The part of it in which clients wanted more than was recorded.
+        why: One sentence, "" where the answer is exact.
+    """
+
+    cluster_id: str
+    quota_type: QuotaType
+    bucket: Bucket
+    any_name: bool
+    broker_id: str
+    before_units: int | None
+    after_units: int | None
+    source_entity: str
+    answer: Answer
+    verdict: Verdict
+    bound: Bound
+    model: Model
+    before_throttled_ms: int | None
+    before_max_delay_ms: int | None
+    observed_throttled_ms: int | None
+    after_throttled_ms: int | None
+    after_max_delay_ms: int | None
+    after_over_timeout_ms: int | None
+    delayed_units: int | None
+    unfinished: int | None
+    covered_ms: int
+    censored_ms: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierBreach:
+    """A figure beyond what the policy of a tier tolerates."""
+
+    row: ImpactRow
+    tier: str
+    breach: Breach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """What a change of limits would have done to recorded use.
+
+    Attributes:
+        evidence: One per cluster, sorted.
+        rows: Worst first; the most telling ones only if ``left_out`` is not 0.
+        left_out: How many rows are only counted.
+        breaches: What the policy refuses.
+        flipped: Buckets without limits that will be counted under other tags: ``(cluster, type, bucket)``.
+        unexplained: Series that the limits in force cannot have made.
+        notes: Sentences about the whole: what could not be looked at and why.
+    """
+
+    evidence: tuple[Evidence, ...]
+    rows: tuple[ImpactRow, ...]
+    left_out: int = 0
+    breaches: tuple[TierBreach, ...] = ()
+    flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
+    unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def enough(self) -> bool:
+        """Whether every row could be judged and every evidence counts: otherwise exit code 5 under ``--require-evidence``."""
+        blind = {Verdict.NO_DATA, Verdict.NOT_IDENTIFIABLE}
+        return all(not one.stale for one in self.evidence) and not any(
+            one.verdict in blind for one in self.rows
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecommendationRow:
+    """A limit for one bucket with its evidence; the columns of ``recommendation``, numbers as in :class:`~reconciler.usage.sizing.Recommendation`."""
+
+    cluster_id: str
+    quota_type: QuotaType
+    bucket: Bucket
+    source_entity: str
+    tier: str
+    advice: Advice
+    current_units: int | None
+    target_units: int | None
+    needed_units: int | None
+    lower_units: int | None
+    upper_units: int | None
+    worst_week_units: int | None
+    peak_units: int
+    train_share_ppm: int | None
+    train_max_delay_ms: int | None
+    test_share_ppm: int | None
+    test_max_delay_ms: int | None
+    confidence_ppm: int
+    censored_ppm: int
+    rules: tuple[Rule, ...]
+    evidence_ms: int
+    samples: int
+    brokers: int

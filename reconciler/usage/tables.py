@@ -1,0 +1,261 @@
+"""The tables of the pipeline: columns, units, keys, order and versions. Every engine takes its schema from here.
+
+Units stand in the names. Names that are absent are ``""`` and not null: Kafka's names cannot be empty, and an empty
+client id is counted as none, so equality needs no special case for null in any engine. What may be null says so here.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+SCHEMA_VERSION: Final = 1
+"""Of all tables together. Changes only add nullable columns; readers take this version and the one before."""
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    TEXT = "text"
+    LONG = "long"
+    INT = "int"
+    DOUBLE = "double"
+    TRUTH = "truth"
+    DAY = "day"  # a date, UTC
+    TEXTS = "texts"  # a list of texts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column.
+
+    Attributes:
+        name: With its unit, where it has one.
+        kind: What it holds.
+        null: Whether it may be absent.
+    """
+
+    name: str
+    kind: Kind
+    null: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table.
+
+    Attributes:
+        name: Also the folder of its files.
+        columns: In order. Every table that is kept has ``cluster_id`` and ``day``.
+        key: What no two rows share; also the order of rows within a file, so that readers can skip.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(one.name for one in self.columns)
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """``name:kind`` separated by blanks; a question mark after the kind = may be null."""
+    found: list[Column] = []
+    for word in text.split():
+        name, _, kind = word.partition(":")
+        found.append(Column(name=name, kind=Kind(kind.rstrip("?")), null=kind.endswith("?")))
+    return tuple(found)
+
+
+def _table(name: str, columns: str, key: str) -> Table:
+    return Table(name=name, columns=_columns(columns), key=tuple(key.split()))
+
+
+_BUCKET: Final = "quota_type:text group_kind:text user:text client_id:text ip:text"
+_BUCKET_KEY: Final = "quota_type group_kind user client_id ip"
+_ENTITY: Final = (
+    "user_kind:text client_kind:text ip_kind:text user:text client_id:text ip:text entity_json:text"
+)
+
+POINT: Final = _table(
+    "point",
+    "cluster_id:text instance:text replica:text measure:text quota_type:text user:text client_id:text"
+    " ip:text ts_ms:long value:double day:day",
+    "measure quota_type user client_id ip instance replica ts_ms",
+)
+"""What telemetry said, names decoded, nothing thinned or judged; ``measure`` is one of :class:`Measure`."""
+
+USAGE_SAMPLE: Final = _table(
+    "usage_sample",
+    f"cluster_id:text {_BUCKET} broker_id:text ts_ms:long dt_ms:int rate_units:long throttle_ms:long?"
+    " censored:text day:day",
+    f"cluster_id {_BUCKET_KEY} broker_id ts_ms",
+)
+"""Readings of a bucket on a broker; :class:`reconciler.usage.samples.Sample` has the meaning of each."""
+
+TARGET_UP: Final = _table(
+    "target_up",
+    "cluster_id:text broker_id:text ts_ms:long dt_ms:int up:truth day:day",
+    "cluster_id broker_id ts_ms",
+)
+"""When a broker was asked, and whether it answered: only then silence of a bucket is zero. Kept (thinned) moments only."""
+
+BROKER_SAMPLE: Final = _table(
+    "broker_sample",
+    "cluster_id:text broker_id:text ts_ms:long dt_ms:int bytes_in:long? bytes_out:long? replication_in:long?"
+    " replication_out:long? request_idle_ppm:long? day:day",
+    "cluster_id broker_id ts_ms",
+)
+"""What a broker did in all, per second."""
+
+SNAPSHOT: Final = _table(
+    "snapshot",
+    "cluster_id:text snapshot_id:text observed_at_ms:long complete:truth entries:int day:day",
+    "cluster_id snapshot_id",
+)
+"""One row per look at a cluster: without it "all quotas were removed" would look like "nobody looked"."""
+
+QUOTA_ENTRY: Final = _table(
+    "quota_entry",
+    f"cluster_id:text snapshot_id:text observed_at_ms:long {_ENTITY} quota_key:text value:double"
+    " quota_units:long? value_state:text source:text day:day",
+    "cluster_id snapshot_id entity_json quota_key",
+)
+"""One limit of one entity as it was seen. Kinds: ``named``, ``default``, ``absent``, ``foreign``. ``entity_json`` is canonical and lossless."""
+
+QUOTA_VALIDITY: Final = _table(
+    "quota_validity",
+    f"cluster_id:text {_ENTITY} quota_key:text value:double quota_units:long? value_state:text"
+    " valid_from_ms:long valid_from_after_ms:long valid_to_ms:long?",
+    "cluster_id entity_json quota_key valid_from_ms",
+)
+"""Since when and until when a limit was seen, closed-open; between ``valid_from_after_ms`` (the look before) and ``valid_from_ms`` it may have been either."""
+
+APPLY_LOG: Final = _table(
+    "apply_log",
+    "cluster_id:text applied_at_ms:long commit:text digest:text entity_json:text quota_key:text action:text"
+    " before:double? after:double? outcome:text writer:text day:day",
+    "cluster_id applied_at_ms entity_json quota_key",
+)
+"""What we wrote, from the audit log of ``kquota apply``."""
+
+QUOTA_CHANGE: Final = _table(
+    "quota_change",
+    "cluster_id:text entity_json:text quota_key:text from_ms:long from_after_ms:long to_ms:long? before:double?"
+    " after:double? cause:text commit:text writer:text",
+    "cluster_id entity_json quota_key from_ms",
+)
+"""History of each limit, one row per change; ``cause``: ``applied-by-us``, ``drift-external``, ``manifest-ahead``, ``flapping``, ``first-seen``."""
+
+USAGE_5M: Final = _table(
+    "usage_5m",
+    f"cluster_id:text {_BUCKET} broker_id:text bucket_ms:long n:long sum_dt_ms:long sum_units:long"
+    " max_rate_units:long throttled_samples:long throttled_ms:long censored_ms:long day:day",
+    f"cluster_id {_BUCKET_KEY} broker_id bucket_ms",
+)
+"""Five minutes of a bucket on a broker; ``sum_units`` is what arrived (a_i of the throttle model)."""
+
+USAGE_HIST_D: Final = _table(
+    "usage_hist_d",
+    f"cluster_id:text {_BUCKET} broker_id:text bucket:int n_dt_ms:long day:day",
+    f"cluster_id {_BUCKET_KEY} broker_id bucket",
+)
+"""A day of a bucket on a broker as a histogram (:mod:`reconciler.usage.histogram`)."""
+
+EFFECTIVE_QUOTA: Final = _table(
+    "effective_quota",
+    "cluster_id:text user:text client_id:text ip:text quota_key:text value:double? quota_units:long? level:int?"
+    " source_entity:text",
+    "cluster_id user client_id ip quota_key",
+)
+"""Which limit holds for each principal (or for the tags of a bucket); ``value`` null = unlimited, then ``source_entity`` is ""."""
+
+DEAD_QUOTA: Final = _table(
+    "dead_quota",
+    "cluster_id:text entity_json:text quota_key:text value:double reason:text last_effective_ms:long?",
+    "cluster_id entity_json quota_key",
+)
+"""Limits that held for nobody; ``reason``: ``never_seen``, ``shadowed``, ``unlimited_equivalent``, ``no_data``."""
+
+PLAN_ROW: Final = _table(
+    "plan_row",
+    "cluster_id:text entity_json:text level:int quota_key:text action:text cause:text before:double?"
+    " after:double? document:text path:text line:int",
+    "cluster_id entity_json quota_key",
+)
+"""The columns of :class:`reconciler.quota.rows.PlanRow`."""
+
+IMPACT_ROW: Final = _table(
+    "impact_row",
+    f"cluster_id:text {_BUCKET} any_name:truth broker_id:text before_units:long? after_units:long?"
+    " source_entity:text answer:text verdict:text bound:text model:text before_throttled_ms:long?"
+    " before_max_delay_ms:long? observed_throttled_ms:long? after_throttled_ms:long? after_max_delay_ms:long?"
+    " after_over_timeout_ms:long? delayed_units:long? unfinished:int? covered_ms:long censored_ms:long why:text",
+    f"cluster_id {_BUCKET_KEY} any_name broker_id",
+)
+"""One bucket on one broker before and after; the fields of :class:`reconciler.usage.findings.ImpactRow`."""
+
+RECOMMENDATION: Final = _table(
+    "recommendation",
+    f"cluster_id:text {_BUCKET} source_entity:text tier:text advice:text current_units:long? target_units:long?"
+    " needed_units:long? lower_units:long? upper_units:long? worst_week_units:long? peak_units:long"
+    " train_share_ppm:long? train_max_delay_ms:long? test_share_ppm:long? test_max_delay_ms:long?"
+    " confidence_ppm:long censored_ppm:long rules:texts evidence_ms:long samples:long brokers:int",
+    f"cluster_id {_BUCKET_KEY}",
+)
+"""The fields of :class:`reconciler.usage.findings.RecommendationRow`."""
+
+CAPACITY_ROW: Final = _table(
+    "capacity_row",
+    "cluster_id:text broker_id:text direction:text budget_units:long? committed_ppm:long? coincident_ppm:long?"
+    " overload_ms:long? unattributed_ppm:long? covered_ms:long basis:text",
+    "cluster_id broker_id direction",
+)
+"""What a broker can give and what is promised; ``basis``: ``measured``, ``replication_factor``, ``no_data``."""
+
+USAGE_ROW: Final = _table(
+    "usage_row",
+    f"cluster_id:text {_BUCKET} broker_id:text limit_units:long? source_entity:text covered_ms:long p50_units:long?"
+    " p95_units:long? p99_units:long? max_rate_units:long throttled_ms:long? censored_ms:long state:text",
+    f"cluster_id {_BUCKET_KEY} broker_id",
+)
+"""Use of a bucket on a broker over the window; ``state``: ``unused``, ``idle``, ``used``, ``near_limit``, ``throttled``, ``no_data``."""
+
+NOISY_ROW: Final = _table(
+    "noisy_row",
+    f"cluster_id:text broker_id:text bucket_ms:long {_BUCKET} budget_units:long rate_units:long fair_units:long"
+    " excess_units:long",
+    f"cluster_id broker_id bucket_ms {_BUCKET_KEY}",
+)
+"""Who used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.capacity.shares`)."""
+
+TABLES: Final[dict[str, Table]] = {
+    one.name: one
+    for one in (
+        POINT, USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE, SNAPSHOT, QUOTA_ENTRY, QUOTA_VALIDITY, APPLY_LOG,
+        QUOTA_CHANGE, USAGE_5M, USAGE_HIST_D, EFFECTIVE_QUOTA, DEAD_QUOTA, PLAN_ROW, IMPACT_ROW, RECOMMENDATION,
+        CAPACITY_ROW, USAGE_ROW, NOISY_ROW,
+    )
+}  # fmt: skip
+
+
+class Measure(StrEnum):
+    """What a point measures. Gauges are rates as read; counters (``_total``) are turned into rates when days are assembled."""
+
+    UP = "up"  # 1 = the scrape succeeded
+    BROKER_ID = "broker_id"  # app-info: the id is the value
+    RATE = "rate"  # Kafka's own unit of the quota type per second
+    RATE_TOTAL = "rate_total"  # a counter of the same
+    THROTTLE = "throttle_ms"  # mean delay of throttled requests; NaN = none was
+    THROTTLE_TOTAL = "throttle_ms_total"
+    UTILIZATION = "utilization"  # KIP-1373: percent of the limit in force; a cross-check only
+    BYTES_IN = "bytes_in"
+    BYTES_OUT = "bytes_out"
+    BYTES_IN_TOTAL = "bytes_in_total"
+    BYTES_OUT_TOTAL = "bytes_out_total"
+    REPLICATION_IN = "replication_in"
+    REPLICATION_OUT = "replication_out"
+    REPLICATION_IN_TOTAL = "replication_in_total"
+    REPLICATION_OUT_TOTAL = "replication_out_total"
+    REQUEST_IDLE = "request_idle"  # share, 0 to 1

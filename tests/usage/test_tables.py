@@ -1,0 +1,38 @@
+"""Tables: what every engine takes its schema from."""
+
+from dataclasses import fields
+
+import pytest
+
+from reconciler.quota.rows import PlanRow
+from reconciler.usage.findings import ImpactRow, RecommendationRow
+from reconciler.usage.tables import IMPACT_ROW, PLAN_ROW, RECOMMENDATION, TABLES, Table
+
+BUCKET = ("group_kind", "user", "client_id", "ip")
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda one: one.name)
+def test_every_key_consists_of_columns_that_are_never_null(table: Table) -> None:
+    never_null = {one.name for one in table.columns if not one.null}
+    assert set(table.key) <= never_null
+    assert len(set(table.names)) == len(table.names)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda one: one.name)
+def test_every_table_says_of_which_cluster(table: Table) -> None:
+    assert table.names[0] == "cluster_id"
+
+
+@pytest.mark.parametrize(
+    ("table", "row"), [(IMPACT_ROW, ImpactRow), (RECOMMENDATION, RecommendationRow)]
+)
+def test_rows_for_people_have_the_columns_of_their_table(table: Table, row: type) -> None:
+    names: list[str] = []
+    for one in fields(row):
+        names += BUCKET if one.name == "bucket" else [one.name]
+    assert names == list(table.names)
+
+
+def test_plan_rows_have_the_columns_of_the_core() -> None:
+    named = {"entity": "entity_json", "key": "quota_key"}
+    assert [named.get(one.name, one.name) for one in fields(PlanRow)] == list(PLAN_ROW.names)
