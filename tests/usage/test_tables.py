@@ -6,7 +6,17 @@ import pytest
 
 from reconciler.quota.rows import PlanRow
 from reconciler.usage.findings import ImpactRow, RecommendationRow
-from reconciler.usage.tables import IMPACT_ROW, PLAN_ROW, RECOMMENDATION, TABLES, Table
+from reconciler.usage.reports import CapacityRow, NoisyRow, UsageRow
+from reconciler.usage.tables import (
+    CAPACITY_ROW,
+    IMPACT_ROW,
+    NOISY_ROW,
+    PLAN_ROW,
+    RECOMMENDATION,
+    TABLES,
+    USAGE_ROW,
+    Table,
+)
 
 BUCKET = ("group_kind", "user", "client_id", "ip")
 
@@ -24,7 +34,14 @@ def test_every_table_says_of_which_cluster(table: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "row"), [(IMPACT_ROW, ImpactRow), (RECOMMENDATION, RecommendationRow)]
+    ("table", "row"),
+    [
+        (IMPACT_ROW, ImpactRow),
+        (RECOMMENDATION, RecommendationRow),
+        (USAGE_ROW, UsageRow),
+        (CAPACITY_ROW, CapacityRow),
+        (NOISY_ROW, NoisyRow),
+    ],
 )
 def test_rows_for_people_have_the_columns_of_their_table(table: Table, row: type) -> None:
     names: list[str] = []
