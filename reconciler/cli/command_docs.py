@@ -54,8 +54,8 @@ def _sections(command: click.Command | None, parent: click.Context, name: str) -
     context = click.Context(command, info_name=name, parent=parent)
     made = [_section(context.command_path, command.get_help(context))]
     if isinstance(command, click.Group):
-        for inner, one in command.commands.items():
-            made.extend(_sections(one, context, inner))
+        for inner in command.list_commands(context):
+            made.extend(_sections(command.get_command(context, inner), context, inner))
     return made
 
 

@@ -31,6 +31,7 @@ _SUMMARIES: Final = {
     "watch": "Keep clusters as a branch of a git repository declares.",
     "operator": "The Kubernetes operator; release its finalizers, check its rights.",
     "reconcile": "Ask the operator for a pass over a resource, and wait for it.",
+    "spark": "Recorded use: ingest, what-if, right-sizing, capacity, history.",
     "sandbox": "A Kafka broker for trying out, in memory.",
     "completion": "Completion for bash, zsh and fish.",
 }

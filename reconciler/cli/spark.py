@@ -1,0 +1,24 @@
+"""``kquota spark``: the table of its commands. Each has its own file, imported when it runs."""
+
+from typing import Final
+
+from reconciler.cli.lazy import Entry, LazyGroup
+
+_SUMMARIES: Final[dict[str, str]] = {}
+"""In the order of the work; a command stands here once its module exists."""
+
+COMMANDS: Final = {
+    name: Entry(module=f"reconciler.cli.spark_{name}", attribute=name, summary=summary)
+    for name, summary in _SUMMARIES.items()
+}
+
+HELP: Final = """Recorded use: what clients sent, what a change of limits would do to it, which limits they need.
+
+ingest needs the extra `usage`; the others run on PySpark, extra `spark`, with Java 17.
+
+\b
+Example:
+  kquota spark ingest --cluster prod --lake s3://metrics/kquota --publish
+  KQUOTA_LAKE=./lake kquota spark ingest --all"""
+
+spark = LazyGroup(entries=COMMANDS, name="spark", help=HELP)
