@@ -1,0 +1,71 @@
+"""Words for recorded use."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.render.use_words import (
+    bucket_text,
+    length_text,
+    moment_text,
+    per_day_text,
+    share_text,
+    source_text,
+    units_text,
+)
+from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.tags import bucket_of
+
+
+@pytest.mark.parametrize(
+    ("length_ms", "text"),
+    [
+        (None, "-"), (0, "0 s"), (999, "999 ms"), (1_000, "1 s"), (61_000, "1 min 1 s"), (7_500_000, "2 h 5 min"),
+        (2 * DAY_MS + 5_000, "2 d"), (1_000 * DAY_MS, "1,000 d"),
+    ],
+)  # fmt: skip
+def test_a_length_of_time_has_two_parts_at_most(length_ms: int | None, text: str) -> None:
+    assert length_text(length_ms) == text
+
+
+@given(st.integers(min_value=0, max_value=10**13))
+def test_no_length_of_time_is_without_words(length_ms: int) -> None:
+    assert length_text(length_ms)
+
+
+def test_throttled_time_is_told_for_each_day_of_evidence() -> None:
+    assert per_day_text(14 * 60_000, 14 * DAY_MS) == "1 min a day"
+    assert per_day_text(1, 14 * DAY_MS) == "1 ms a day"
+    assert per_day_text(5, 0) == "-"
+
+
+def test_a_little_is_never_shown_as_nothing() -> None:
+    assert [share_text(ppm) for ppm in (None, 0, 1, 100, 12_500, 125_000, 1_000_000)] == [
+        "-", "0 %", "< 0.01 %", "0.01 %", "1.2 %", "12 %", "100 %",
+    ]  # fmt: skip
+
+
+def test_names_that_imitate_others_are_quoted() -> None:
+    assert (
+        bucket_text(bucket_of("alice", 'x",user="admin'))
+        == 'user=alice,client-id="x\\",user=\\"admin"'
+    )
+    assert bucket_text(bucket_of("<default>")) == 'user="<default>"'
+    assert bucket_text(bucket_of("alice", ""), any_name=True) == "user=alice"
+    assert bucket_text(bucket_of()) == "clients without a client id"
+    assert bucket_text(bucket_of(ip="10.0.0.1")) == "ip=10.0.0.1"
+
+
+def test_the_source_of_a_limit_is_told_as_an_entity() -> None:
+    assert source_text('[["user","alice"],["client-id",null]]') == "user=alice,client-id=<default>"
+    assert source_text("") == "no limit"
+
+
+def test_units_are_told_in_kafkas_own_measure() -> None:
+    assert units_text(QuotaType.PRODUCE, 10 * 2**20) == "10 MiB/s"
+    assert units_text(QuotaType.REQUEST, 50_500_000) == "50.5 %"
+    assert units_text(QuotaType.IP, None) == "no limit"
+
+
+def test_moments_are_told_in_utc() -> None:
+    assert moment_text(0) == "1970-01-01 00:00 UTC"
