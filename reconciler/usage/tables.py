@@ -146,10 +146,14 @@ QUOTA_ENTRY: Final = _table(
 QUOTA_VALIDITY: Final = _table(
     "quota_validity",
     f"cluster_id:text {_ENTITY} quota_key:text value:double quota_units:long? value_state:text"
-    " valid_from_ms:long valid_from_after_ms:long valid_to_ms:long?",
+    " valid_from_ms:long valid_from_after_ms:long valid_to_ms:long? valid_to_after_ms:long?",
     "cluster_id entity_json quota_key valid_from_ms",
 )
-"""Since when and until when a limit was seen, closed-open; between ``valid_from_after_ms`` (the look before) and ``valid_from_ms`` it may have been either."""
+"""Since when and until when a limit was seen, closed-open.
+
+Between ``valid_from_after_ms`` (the look before; 0 = there was none) and ``valid_from_ms`` it may have been either, and
+so between ``valid_to_after_ms`` (the last look that saw it) and ``valid_to_ms``.
+"""
 
 APPLY_LOG: Final = _table(
     "apply_log",
@@ -162,10 +166,14 @@ APPLY_LOG: Final = _table(
 QUOTA_CHANGE: Final = _table(
     "quota_change",
     "cluster_id:text entity_json:text quota_key:text from_ms:long from_after_ms:long to_ms:long? before:double?"
-    " after:double? cause:text commit:text writer:text",
-    "cluster_id entity_json quota_key from_ms",
+    " after:double? cause:text commit:text writer:text day:day",
+    "cluster_id entity_json quota_key cause from_ms",
 )
-"""History of each limit, one row per change; ``cause``: ``applied-by-us``, ``drift-external``, ``manifest-ahead``, ``flapping``, ``first-seen``."""
+"""History of each limit, one row per change; ``cause``: ``applied-by-us``, ``drift-external``, ``flapping``, ``first-seen``.
+
+``manifest-ahead`` is no change yet: what documents ask for (``after``) and the cluster does not have (``before``).
+``day`` is that of ``from_ms``.
+"""
 
 USAGE_5M: Final = _table(
     "usage_5m",
@@ -185,14 +193,14 @@ USAGE_HIST_D: Final = _table(
 EFFECTIVE_QUOTA: Final = _table(
     "effective_quota",
     "cluster_id:text user:text client_id:text ip:text quota_key:text value:double? quota_units:long? level:int?"
-    " source_entity:text",
+    " source_entity:text day:day",
     "cluster_id user client_id ip quota_key",
 )
-"""Which limit holds for each principal (or for the tags of a bucket); ``value`` null = unlimited, then ``source_entity`` is ""."""
+"""Which limit holds for each principal; without one, ``value`` and ``level`` are null and ``source_entity`` is "". ``day``: of the look."""
 
 DEAD_QUOTA: Final = _table(
     "dead_quota",
-    "cluster_id:text entity_json:text quota_key:text value:double reason:text last_effective_ms:long?",
+    "cluster_id:text entity_json:text quota_key:text value:double reason:text last_effective_ms:long? day:day",
     "cluster_id entity_json quota_key",
 )
 """Limits that held for nobody; ``reason``: ``never_seen``, ``shadowed``, ``unlimited_equivalent``, ``no_data``."""
@@ -200,10 +208,42 @@ DEAD_QUOTA: Final = _table(
 PLAN_ROW: Final = _table(
     "plan_row",
     "cluster_id:text entity_json:text level:int quota_key:text action:text cause:text before:double?"
-    " after:double? document:text path:text line:int",
+    " after:double? document:text path:text line:int day:day",
     "cluster_id entity_json quota_key",
 )
-"""The columns of :class:`reconciler.quota.rows.PlanRow`."""
+"""The columns of :class:`reconciler.quota.rows.PlanRow`, and the day of the look that it compares with."""
+
+PLAN_CONFLICT: Final = _table(
+    "plan_conflict",
+    "cluster_id:text entity_json:text quota_key:text value:double document:text path:text line:int day:day",
+    "cluster_id entity_json quota_key path line document",
+)
+"""One claim on a pair that two documents claim: nothing is done about such a pair."""
+
+DESIRED_ENTRY: Final = _table(
+    "desired_entry",
+    "cluster_id:text entity_json:text quota_key:text value:double document:text path:text line:int"
+    " deletion_policy:text halted:truth day:day",
+    "cluster_id entity_json quota_key path line document",
+)
+"""One pair that a document asks for; ``halted``: the document is suspended or unusable, so it claims nothing. ``deletion_policy`` "" = unset."""
+
+DESIRED_DOCUMENT: Final = _table(
+    "desired_document",
+    "cluster_id:text document:text frozen:truth day:day",
+    "cluster_id document",
+)
+"""Every document that exists, those that cannot be used included (``frozen``)."""
+
+OWNED_ENTRY: Final = _table(
+    "owned_entry",
+    "cluster_id:text entity_json:text quota_key:text applied:double? document:text deletion_policy:text"
+    " orphaned:truth intended:truth intent_value:double? intent_document:text intent_deletion_policy:text"
+    " intent_at_s:double? overridden:truth override_value:double? override_until_s:double? override_before:double?"
+    " override_declared:double? override_ends_with_document:truth day:day",
+    "cluster_id entity_json quota_key",
+)
+"""One pair of an inventory (:class:`reconciler.quota.owned.Owned`): the record if ``applied`` is set, an intent if ``intended``, an override if ``overridden``. Times are seconds since the epoch."""
 
 IMPACT_ROW: Final = _table(
     "impact_row",
@@ -253,7 +293,8 @@ TABLES: Final[dict[str, Table]] = {
     one.name: one
     for one in (
         POINT, USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE, SNAPSHOT, QUOTA_ENTRY, QUOTA_VALIDITY, APPLY_LOG,
-        QUOTA_CHANGE, USAGE_5M, USAGE_HIST_D, EFFECTIVE_QUOTA, DEAD_QUOTA, PLAN_ROW, IMPACT_ROW, RECOMMENDATION,
+        QUOTA_CHANGE, USAGE_5M, USAGE_HIST_D, EFFECTIVE_QUOTA, DEAD_QUOTA, PLAN_ROW, PLAN_CONFLICT,
+        DESIRED_ENTRY, DESIRED_DOCUMENT, OWNED_ENTRY, IMPACT_ROW, RECOMMENDATION,
         CAPACITY_ROW, USAGE_ROW, NOISY_ROW,
     )
 }  # fmt: skip
