@@ -30,6 +30,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   └── LakeConflict                 another writer committed the same unit first
     ├── TelemetryError                   recorded use cannot be read as asked; carries where and, from HTTP, the status
     │   └── TelemetryAway                no answer, or one that says: later
+    ├── SparkError                       a job failed in Spark; the message is its first line
     ├── NotifyError                      a message could not be delivered; never shows the address's secret parts
     ├── KubernetesError                  the API server refused or could not be asked; carries status and reason
     │   ├── KubernetesAway               no answer, or one that says: later
@@ -289,6 +290,10 @@ class TelemetryAway(TelemetryError):
     """No answer, or one that says: later."""
 
     retriable = True
+
+
+class SparkError(KquotaError):
+    """A job failed in Spark, or its session was lost. The message is the first line of what Spark said."""
 
 
 class NotifyError(KquotaError):

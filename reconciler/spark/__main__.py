@@ -1,0 +1,29 @@
+"""``python -m reconciler.spark JOB --lake URI …``, and the main file for spark-submit. The result is JSON on stdout."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from reconciler.errors import KquotaError
+from reconciler.spark import arguments, running
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one job and give its exit code."""
+    try:
+        asked = arguments.parsed(words)
+        result = running.run(asked.job, asked.lake, asked.session, asked.settings)
+    except KquotaError as error:
+        sys.stderr.write(f"error: {error}\n")
+        if error.hint:
+            sys.stderr.write(f"hint: {error.hint}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; units that were committed stay, others are as before\n")
+        return 130
+    sys.stdout.write(json.dumps(running.document(result), indent=2, ensure_ascii=False) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,88 @@
+"""How far a long job is: a line on stderr for each phase, and the stages of Spark where they can be seen."""
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final, TextIO
+
+from pyspark.sql import SparkSession
+
+from reconciler.ports import Clock
+
+EVERY_SECONDS: Final = 5.0
+"""A phase that lasts is told again so often, with Spark's tasks."""
+
+_Tasks = Callable[[], tuple[int, int]]
+
+
+class Lines:
+    """A :data:`reconciler.ports.Progress` that writes lines; at most one every :data:`EVERY_SECONDS` within a phase."""
+
+    def __init__(self, clock: Clock, to: TextIO | None = None) -> None:
+        self._clock = clock
+        self._to = to or sys.stderr
+        self._began = clock.monotonic()
+        self._phase = ""
+        self._last = 0.0
+        self._lock = threading.Lock()
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Tell it, if it is new or the last line is old."""
+        with self._lock:
+            now = self._clock.monotonic()
+            if phase == self._phase and done < total and now - self._last < EVERY_SECONDS:
+                return
+            self._phase, self._last = phase, now
+            self._write(f"{phase}{f': {done} of {total}' if total else ''}", now)
+
+    def tasks(self, done: int, total: int) -> None:
+        """Spark's tasks within the phase, if nothing else was told for a while."""
+        with self._lock:
+            now = self._clock.monotonic()
+            if total and now - self._last >= EVERY_SECONDS:
+                self._last = now
+                self._write(f"{self._phase or 'working'}: {done} of {total} tasks of Spark", now)
+
+    def _write(self, text: str, now: float) -> None:
+        self._to.write(f"[{now - self._began:5.0f} s] {text}\n")
+        self._to.flush()
+
+
+def tasks_of(spark: SparkSession) -> _Tasks | None:
+    """Counts tasks of the stages that run now; ``None`` for Connect, whose client cannot see them."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        return None
+    tracker = spark.sparkContext.statusTracker()
+
+    def count() -> tuple[int, int]:
+        found = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+        stages = [one for one in found if one is not None]
+        return (
+            sum(one.numCompletedTasks for one in stages),
+            sum(one.numTasks for one in stages),
+        )
+
+    return count
+
+
+@contextlib.contextmanager
+def watched(spark: SparkSession, lines: Lines, every: float = EVERY_SECONDS) -> Iterator[None]:
+    """While the block runs, long phases tell how many tasks are done."""
+    count = tasks_of(spark)
+    if count is None:
+        yield
+        return
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(every):
+            lines.tasks(*count())
+
+    watcher = threading.Thread(target=look, name="kquota-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
