@@ -130,10 +130,11 @@ def bar_chart(title: str, rows: Sequence[BarRow], *, mark: float | None = None) 
             )
             y += 16
         y += 10 if row.bars else 26
-    if mark is not None:
+    if mark is not None:  # first, so that texts lie on it
         x = NAMES + mark * room
-        parts.append(
-            f'<line class="c-limit" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 4}"/>'
+        parts.insert(
+            0,
+            f'<line class="c-limit" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 4}"/>',
         )
     return _svg(title, height, parts)
 

@@ -1,0 +1,55 @@
+"""A report of use as one JSON document: every row with all its columns, numbers as they are, versioned."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Final
+
+from reconciler.render.documents import Json
+from reconciler.render.use_text import headline
+from reconciler.usage.reports import UsageReport
+from reconciler.usage.tags import Bucket
+
+KIND: Final = "kquota-use"
+FORMAT: Final = 1
+
+
+def report_document(report: UsageReport) -> dict[str, Json]:
+    """The whole report. Keys of rows are the columns of their tables, so names carry the units."""
+    return {
+        "kind": KIND,
+        "formatVersion": FORMAT,
+        "headline": headline(report),
+        **{one.name: _json(getattr(report, one.name)) for one in fields(report)},
+    }
+
+
+def _json(value: object) -> Json:
+    if isinstance(value, Enum):
+        return str(value.value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _row(value)
+    if isinstance(value, Mapping):
+        return {str(key): _json(one) for key, one in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_json(one) for one in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"{type(value).__name__} has no JSON")
+
+
+def _row(value: object) -> dict[str, Json]:
+    """A value by its fields; a bucket's stand among those of its row, as in the tables."""
+    found: dict[str, Json] = {}
+    for one in fields(value):  # type: ignore[arg-type] # the caller made sure that it is a dataclass
+        inner = getattr(value, one.name)
+        if isinstance(inner, Bucket):
+            found |= {
+                "group_kind": inner.kind.value,
+                "user": inner.user,
+                "client_id": inner.client_id,
+                "ip": inner.ip,
+            }
+        else:
+            found[one.name] = _json(inner)
+    return found

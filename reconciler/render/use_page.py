@@ -1,0 +1,245 @@
+"""A report of use as one HTML page without a script: sheets as tables, and charts of use, limits, headroom, capacity.
+
+Pure: template and style are handed in. The content security policy allows the one style and nothing else, so a page
+may be opened from a mail or a build's artifacts without trusting what it shows.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from reconciler.render.charts import Bar, BarRow, Level, Plot, bar_chart, curve_chart
+from reconciler.render.names import escaped
+from reconciler.render.units import PER_BROKER
+from reconciler.render.use_sheets import BOUNDS, Sheet, sheets
+from reconciler.render.use_text import headline
+from reconciler.render.use_words import (
+    bucket_text,
+    length_text,
+    moment_text,
+    per_day_ms,
+    share_text,
+    type_text,
+    units_text,
+)
+from reconciler.usage.findings import ImpactRow
+from reconciler.usage.reports import CapacityRow, Curve, UsageReport, UsageRow
+from reconciler.usage.samples import MILLION
+from reconciler.usage.verdict import Verdict
+
+TEMPLATE: Final = "use.html"
+STYLES: Final = ("page.css", "tables.css", "use.css", "print.css")
+"""Files of ``page/``, in order."""
+
+MOST_BARS: Final = 16
+MOST_CURVES: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsePageFiles:
+    """The parts of every page of use, as they stand in ``page/``.
+
+    Attributes:
+        template: HTML with ``{{policy}}``, ``{{title}}``, ``{{style}}`` and ``{{body}}``.
+        style: CSS.
+    """
+
+    template: str
+    style: str
+
+
+def use_page(report: UsageReport, files: UsePageFiles, *, made_ms: int, tool_version: str) -> str:
+    """The page.
+
+    Args:
+        report: What it shows.
+        files: The parts of every page.
+        made_ms: When, in milliseconds since the epoch.
+        tool_version: Of this program.
+    """
+    digest = base64.b64encode(hashlib.sha256(files.style.encode()).digest()).decode()
+    parts = {
+        "policy": (
+            f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+        ),
+        "title": _text("Kafka quotas: recorded use"),
+        "style": files.style,
+        "body": _body(report, made_ms, tool_version),
+    }
+    text = files.template
+    pieces: list[str] = []
+    for name, part in parts.items():
+        before, _, text = text.partition("{{" + name + "}}")
+        pieces += [before, part]
+    return "".join([*pieces, text])
+
+
+def _body(report: UsageReport, made_ms: int, tool_version: str) -> str:
+    sections = [*_charts(report), *(_section(one) for one in sheets(report))]
+    notes = "".join(f"<li>{_text(one)}</li>" for one in report.notes)
+    links = "".join(f'<li><a href="#{name}">{_text(title)}</a></li>' for name, title, _ in sections)
+    return (
+        f'<header><div class="head"><h1>Recorded use of Kafka quotas</h1><p class="small quiet">{_text(PER_BROKER)}</p>'
+        f'<div class="banner {_tone(report)}"><strong>{_text(headline(report))}</strong></div></div></header>'
+        f'<div class="frame"><nav id="sections" aria-label="Sections"><ul>{links}</ul></nav>'
+        f'<main id="main" tabindex="-1">'
+        + (f'<section><h2>Notes</h2><ul class="sentences">{notes}</ul></section>' if notes else "")
+        + "".join(f'<section id="{name}"><h2>{_text(title)}</h2>{inner}</section>' for name, title, inner in sections)
+        + f"</main></div><footer>Made {moment_text(made_ms)} by kquota {_text(tool_version)}. Times are UTC.</footer>"
+    )  # fmt: skip
+
+
+def _tone(report: UsageReport) -> str:
+    if any(one.stale for one in report.evidence):
+        return "warn"
+    found = report.simulation
+    if found is None:
+        return "plain"
+    if found.breaches:
+        return "bad"
+    worse = any(one.verdict is Verdict.WORSE for one in found.rows)
+    return "warn" if worse or not found.enough else "good"
+
+
+def _charts(report: UsageReport) -> list[tuple[str, str, str]]:
+    """Charts as ``(anchor, title, HTML)``; parts without rows have none."""
+    found: list[tuple[str, str, str]] = []
+    if report.simulation is not None and (rows := _throttled(report.simulation.rows)):
+        found.append(("before-after", "Throttled time now and then", _before_after(rows)))
+    if report.curves:
+        figures = "".join(map(_figure, report.curves[:MOST_CURVES]))
+        found.append(("curves", "Use against limits over time", figures))
+    limited = [one for one in report.usage if one.limit_units]
+    if limited:
+        found.append(("headroom", "Headroom", _headroom(limited[:MOST_BARS])))
+    budgeted = [one for one in report.capacity if one.budget_units]
+    if budgeted:
+        found.append(("capacity", "Capacity", _capacity(budgeted[:MOST_BARS])))
+    return found
+
+
+def _throttled(rows: Sequence[ImpactRow]) -> list[ImpactRow]:
+    return [one for one in rows if one.before_throttled_ms or one.after_throttled_ms][:MOST_BARS]
+
+
+def _before_after(rows: Sequence[ImpactRow]) -> str:
+    top = max(
+        per_day_ms(value, one.covered_ms) or 0
+        for one in rows
+        for value in (one.before_throttled_ms, one.after_throttled_ms)
+    )
+
+    def bar(length_ms: int | None, row: ImpactRow, css: str, sign: str = "") -> Bar:
+        daily = per_day_ms(length_ms, row.covered_ms)
+        text = "not known" if daily is None else f"{sign}{length_text(daily)} a day"
+        return Bar(share=(daily or 0) / max(1, top), css=css, text=text)
+
+    made = [
+        BarRow(
+            name=f"{bucket_text(one.bucket, any_name=one.any_name)} · broker {one.broker_id}",
+            bars=[
+                bar(one.before_throttled_ms, one, "c-now"),
+                bar(one.after_throttled_ms, one, "c-then", BOUNDS[one.bound]),
+            ],
+        )
+        for one in rows
+    ]
+    legend = (
+        '<ul class="key"><li><span class="dot c-now-dot"></span>limit of today</li>'
+        '<li><span class="dot c-then-dot"></span>limit to come</li></ul>'
+    )
+    title = (
+        "Throttled time for each day of evidence, under the limit of today and the limit to come"
+    )
+    return legend + bar_chart(title, made)
+
+
+def _figure(curve: Curve) -> str:
+    kind = curve.quota_type
+    name = f"{bucket_text(curve.bucket)} · {type_text(kind)} · broker {curve.broker_id}"
+    levels = [
+        Level(value=value, text=f"{word} {units_text(kind, value)}", css=css)
+        for value, word, css in (
+            (curve.before_units, "limit now", "c-limit"),
+            (curve.after_units, "limit then", "c-limit-then"),
+        )
+        if value is not None and (css == "c-limit" or value != curve.before_units)
+    ]
+    if not curve.points:
+        return f"<figure><figcaption>{_text(name)}</figcaption><p class='quiet'>nothing was recorded</p></figure>"
+    plot = Plot(
+        title=f"{name}: mean and largest rate",
+        points=curve.points,
+        span_ms=curve.span_ms,
+        levels=levels,
+        marked=curve.throttled,
+    )
+    chart = curve_chart(plot, lambda value: units_text(kind, value))
+    told = f"{_text(name)}, cluster {_text(curve.cluster_id)}"
+    return f"<figure><figcaption>{told}</figcaption>{chart}</figure>"
+
+
+def _headroom(rows: Sequence[UsageRow]) -> str:
+    def bars(row: UsageRow) -> list[Bar]:
+        limit = row.limit_units or 1
+        return [
+            Bar(share=value / limit * 0.8, css=css, text=f"{word} {share_text(value * MILLION // limit)}")
+            for value, css, word in ((row.p99_units, "c-now", "99 %:"), (row.max_rate_units, "c-most", "most:"))
+            if value is not None
+        ]  # fmt: skip
+
+    made = [
+        BarRow(name=f"{bucket_text(one.bucket)} · broker {one.broker_id}", bars=bars(one))
+        for one in rows
+    ]
+    return bar_chart("Use as a share of the limit; the line is the limit", made, mark=0.8)
+
+
+def _capacity(rows: Sequence[CapacityRow]) -> str:
+    made = [
+        BarRow(
+            name=f"{one.cluster_id} · broker {one.broker_id} · {one.direction.value}",
+            bars=[
+                Bar(share=ppm / MILLION * 0.5, css=css, text=f"{word} {share_text(ppm)}")
+                for ppm, css, word in (
+                    (one.committed_ppm, "c-plain", "committed"),
+                    (one.coincident_ppm, "c-now", "coincident"),
+                )
+                if ppm is not None
+            ],
+        )
+        for one in rows
+    ]
+    return bar_chart("Limits and use as a share of the budget of each broker; the line is the budget", made, mark=0.5)  # fmt: skip
+
+
+def _section(sheet: Sheet) -> tuple[str, str, str]:
+    heads = "".join(
+        f'<th scope="col"{_css(sheet, at)}><span>{_text(one)}</span></th>'
+        for at, one in enumerate(sheet.heads)
+    )
+    rows = "".join(f"<tr>{_cells(sheet, row)}</tr>" for row in sheet.rows)
+    more = f'<p class="quiet small">{_text(sheet.more)}</p>' if sheet.more else ""
+    inner = (
+        f'<p class="quiet small">{_text(sheet.says)}</p><div class="window" tabindex="0" role="region" aria-label="{_text(sheet.title)}">'
+        f'<table><thead><tr>{heads}</tr></thead><tbody class="rows">{rows}</tbody></table></div>{more}'
+    )
+    return f"table-{sheet.name}", sheet.title, inner
+
+
+def _cells(sheet: Sheet, row: Sequence[str]) -> str:
+    first = f'<th scope="row" class="entity">{_text(row[0])}</th>'
+    return first + "".join(
+        f"<td{_css(sheet, at)}>{_text(cell)}</td>" for at, cell in enumerate(row) if at
+    )
+
+
+def _css(sheet: Sheet, at: int) -> str:
+    return ' class="number"' if at in sheet.numbers else ""
+
+
+def _text(text: str) -> str:
+    return escape(escaped(text))

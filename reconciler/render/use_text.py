@@ -1,0 +1,102 @@
+"""A report of use for terminals and for Markdown, both from the same sheets; and the one sentence that stands first."""
+
+from collections.abc import Sequence
+
+from reconciler.render.names import escaped, markdown, prose
+from reconciler.render.table import Cell, Style, table
+from reconciler.render.units import count
+from reconciler.render.use_sheets import Sheet, sheets
+from reconciler.usage.findings import Simulation
+from reconciler.usage.reports import UsageReport
+from reconciler.usage.verdict import Verdict
+
+PLAIN = Style()
+
+
+def headline(report: UsageReport) -> str:
+    """The one sentence for a report: what was found, or why nothing can be said."""
+    stale = [one for one in report.evidence if one.stale]
+    if report.evidence and len(stale) == len(report.evidence):
+        return f"no evidence counts: {stale[0].stale}"
+    if report.simulation is not None:
+        return _simulated(report.simulation)
+    told = [
+        count(len(rows) + report.left_out.get(name, 0), *nouns)
+        for rows, name, nouns in (
+            (report.recommendations, "recommendation", ("recommendation",)),
+            (report.usage, "usage_row", ("bucket in use", "buckets in use")),
+            (report.capacity, "capacity_row", ("budget of a broker", "budgets of brokers")),
+            (report.noisy, "noisy_row", ("excess over a fair share", "excesses over a fair share")),
+        )
+        if rows
+    ]
+    return ", ".join(told) or "nothing was recorded"
+
+
+def _simulated(found: Simulation) -> str:
+    if not found.rows:
+        return "no limit that recorded use can speak of changes"
+    words = [
+        (Verdict.WORSE, "gets worse"),
+        (Verdict.BETTER, "gets better"),
+        (Verdict.NOT_IDENTIFIABLE, "cannot be told"),
+        (Verdict.NO_DATA, "has no data"),
+    ]
+    told = [
+        f"{amount:,} {word}"
+        for verdict, word in words
+        if (amount := sum(one.verdict is verdict for one in found.rows))
+    ]
+    refused = (
+        f"; the policy refuses {count(len(found.breaches), 'figure')}" if found.breaches else ""
+    )
+    rows = count(len(found.rows) + found.left_out, "bucket on a broker", "buckets on brokers")
+    return f"{rows}: {', '.join(told) or 'nothing changes for anybody'}{refused}"
+
+
+def report_text(report: UsageReport, *, style: Style = PLAIN) -> str:
+    """The report for a terminal; ends with a line break."""
+    lines = [style.paint(escaped(headline(report)), "bold")]
+    lines += [f"note: {escaped(one)}" for one in report.notes]
+    for sheet in sheets(report):
+        lines += ["", style.paint(sheet.title, "bold"), sheet.says, *_rows(sheet, style)]
+        if sheet.more:
+            lines.append(f"  {sheet.more}")
+    return "\n".join(lines) + "\n"
+
+
+def _rows(sheet: Sheet, style: Style) -> list[str]:
+    rows = [
+        [Cell(text=escaped(cell), right=at in sheet.numbers) for at, cell in enumerate(row)]
+        for row in sheet.rows
+    ]
+    return table(rows, heads=sheet.heads, style=style, indent="  ")
+
+
+def report_markdown(report: UsageReport, *, most: int = 50) -> str:
+    """The report as Markdown; of each table at most ``most`` rows, and how many there are more."""
+    parts = [f"**{prose(headline(report))}**", *(f"> {prose(one)}" for one in report.notes)]
+    for sheet in sheets(report):
+        parts += [f"### {sheet.title}", sheet.says, _markdown_table(sheet, most)]
+        left = sheet.left_out + max(0, len(sheet.rows) - most)
+        if left:
+            parts.append(f"… and {count(left, 'more row')}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(sheet: Sheet, most: int) -> str:
+    ways = ["---:" if at in sheet.numbers else "---" for at in range(len(sheet.heads))]
+    rows = [
+        _line(
+            [
+                markdown(cell) if at in sheet.names and cell else prose(cell)
+                for at, cell in enumerate(row)
+            ]
+        )
+        for row in sheet.rows[:most]
+    ]
+    return "\n".join([_line(sheet.heads), _line(ways), *rows])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,132 @@
+"""Reports of use for the tests: one of every part, one of hostile names, and the files of the page."""
+
+import math
+from dataclasses import replace
+from importlib.resources import files
+
+from reconciler.render.use_page import STYLES, TEMPLATE, UsePageFiles, use_page
+from reconciler.usage.buckets import Answer
+from reconciler.usage.censoring import Bound
+from reconciler.usage.findings import (
+    Evidence,
+    ImpactRow,
+    RecommendationRow,
+    Simulation,
+    TierBreach,
+)
+from reconciler.usage.reports import (
+    Basis,
+    CapacityRow,
+    Curve,
+    Direction,
+    NoisyRow,
+    UsageReport,
+    UsageRow,
+    UseState,
+)
+from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.sizing import Advice, Rule
+from reconciler.usage.tags import Bucket, bucket_of
+from reconciler.usage.throttle import Model
+from reconciler.usage.verdict import Breach, Verdict
+
+MIB = 2**20
+FROM = 1_795_000_000_000 // DAY_MS * DAY_MS
+TO = FROM + 14 * DAY_MS
+HOUR = 3_600_000
+EVIL = '</script><img src=x onerror=alert(1)>|`@team`\n::error::"\u202e'
+
+EVIDENCE = Evidence(
+    cluster_id="prod-id", source="s3://evidence", from_ms=FROM, to_ms=TO, made_ms=TO, step_ms=30_000,
+    coverage_ppm=360_000, snapshot_id="s-1", counts={"gap": 2},
+)  # fmt: skip
+
+IMPACT = ImpactRow(
+    cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"), any_name=False,
+    broker_id="1", before_units=20 * MIB, after_units=5 * MIB, source_entity='[["user","etl"],["client-id","loader"]]',
+    answer=Answer.EXACT, verdict=Verdict.WORSE, bound=Bound.AT_LEAST, model=Model.BACKLOG,
+    before_throttled_ms=14 * 60_000, before_max_delay_ms=5_000, observed_throttled_ms=13 * 60_000,
+    after_throttled_ms=14 * 30 * 60_000, after_max_delay_ms=300_000, after_over_timeout_ms=14 * 60_000,
+    delayed_units=10**9, unfinished=0, covered_ms=14 * DAY_MS, censored_ms=60_000, why="",
+)  # fmt: skip
+
+UNKNOWN = replace(
+    IMPACT, bucket=bucket_of("", "app"), verdict=Verdict.NOT_IDENTIFIABLE, answer=Answer.NOT_IDENTIFIABLE,
+    after_throttled_ms=None, after_max_delay_ms=None, after_over_timeout_ms=None, delayed_units=None,
+    unfinished=None, why="the users behind the client ids are not recorded",
+)  # fmt: skip
+
+SIMULATION = Simulation(
+    evidence=(EVIDENCE,), rows=(IMPACT, UNKNOWN), left_out=3,
+    breaches=(TierBreach(row=IMPACT, tier="gold", breach=Breach(what="worst delay", found_ms=300_000, allowed_ms=60_000)),),
+)  # fmt: skip
+
+RECOMMENDATION = RecommendationRow(
+    cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"),
+    source_entity=IMPACT.source_entity, tier="silver", advice=Advice.CHANGE, current_units=20 * MIB,
+    target_units=12 * MIB, needed_units=10 * MIB, lower_units=9 * MIB, upper_units=11 * MIB, worst_week_units=None,
+    peak_units=30 * MIB, train_share_ppm=4_000, train_max_delay_ms=60_000, test_share_ppm=5_000,
+    test_max_delay_ms=90_000, confidence_ppm=900_000, censored_ppm=10, rules=(Rule.CUT,), evidence_ms=14 * DAY_MS,
+    samples=40_000, brokers=6,
+)  # fmt: skip
+
+USAGE = UsageRow(
+    cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"), broker_id="1",
+    limit_units=20 * MIB, source_entity=IMPACT.source_entity, covered_ms=14 * DAY_MS, p50_units=MIB, p95_units=5 * MIB,
+    p99_units=18 * MIB, max_rate_units=30 * MIB, throttled_ms=60_000, censored_ms=0, state=UseState.THROTTLED,
+)  # fmt: skip
+
+CAPACITY = CapacityRow(
+    cluster_id="prod-id", broker_id="1", direction=Direction.INGRESS, budget_units=100 * MIB, committed_ppm=2_400_000,
+    coincident_ppm=650_000, overload_ms=0, unattributed_ppm=12_000, covered_ms=14 * DAY_MS, basis=Basis.MEASURED,
+)  # fmt: skip
+
+NOISY = NoisyRow(
+    cluster_id="prod-id", broker_id="1", bucket_ms=FROM, quota_type=QuotaType.PRODUCE, bucket=bucket_of("etl", "loader"),
+    budget_units=100 * MIB, rate_units=80 * MIB, fair_units=30 * MIB, excess_units=50 * MIB,
+)  # fmt: skip
+
+
+def curve(bucket: Bucket = IMPACT.bucket) -> Curve:
+    """A fortnight of hours with a daily shape, and a gap."""
+    points = []
+    for hour in range(14 * 24):
+        if 100 <= hour < 110:
+            continue
+        mean = int((6 + 4 * math.sin(hour / 24 * 2 * math.pi)) * MIB)
+        points.append((FROM + hour * HOUR, mean, mean + mean // 2 + (hour % 7) * MIB))
+    return Curve(
+        cluster_id="prod-id", quota_type=QuotaType.PRODUCE, bucket=bucket, broker_id="1", points=tuple(points),
+        span_ms=HOUR, before_units=20 * MIB, after_units=5 * MIB, throttled=(FROM + 5 * HOUR,),
+    )  # fmt: skip
+
+
+def whole_report() -> UsageReport:
+    return UsageReport(
+        evidence=(EVIDENCE,), simulation=SIMULATION, recommendations=(RECOMMENDATION,), usage=(USAGE,),
+        capacity=(CAPACITY,), noisy=(NOISY,), curves=(curve(),), left_out={"usage_row": 12},
+        notes=("one day is missing",),
+    )  # fmt: skip
+
+
+def hostile_report() -> UsageReport:
+    bucket = bucket_of(EVIL, EVIL)
+    row = replace(IMPACT, bucket=bucket, cluster_id=EVIL, broker_id=EVIL, why=EVIL)
+    return replace(
+        whole_report(),
+        evidence=(replace(EVIDENCE, cluster_id=EVIL, partial=(EVIL,), counts={EVIL: 1}),),
+        simulation=replace(SIMULATION, rows=(row,)),
+        usage=(replace(USAGE, bucket=bucket, cluster_id=EVIL, broker_id=EVIL),),
+        curves=(curve(bucket),),
+        notes=(EVIL,),
+    )
+
+
+def page_files() -> UsePageFiles:
+    folder = files("reconciler.render").joinpath("page")
+    style = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in STYLES)
+    return UsePageFiles(template=folder.joinpath(TEMPLATE).read_text(encoding="utf-8"), style=style)
+
+
+def page(report: UsageReport) -> str:
+    return use_page(report, page_files(), made_ms=TO, tool_version="1.2.3")
