@@ -1,0 +1,126 @@
+"""Label matchers in PromQL's own words, and which series fit them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.errors import TelemetryError
+
+_NAME: Final = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*")
+_QUOTED: Final = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`([^`]*)`")
+_ESCAPE: Final = re.compile(
+    r"\\(?:([abfnrtv\\\"'])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))"
+)
+_PLAIN_ESCAPES: Final = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
+_HINT: Final = 'write it as in PromQL, such as cluster="orders",job=~"kafka.*"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matcher:
+    """One condition on one label.
+
+    Attributes:
+        label: Its name; an absent label is an empty one.
+        operator: ``=``, ``!=``, ``=~`` or ``!~``; expressions are anchored at both ends, as in Prometheus.
+        value: What it is compared with.
+    """
+
+    label: str
+    operator: str
+    value: str
+    _pattern: re.Pattern[str] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.operator.endswith("~"):
+            return
+        try:
+            pattern = re.compile(self.value, re.DOTALL)
+        except (re.error, OverflowError, RecursionError) as wrong:
+            raise TelemetryError(
+                f"{self.value!r} is no regular expression: {wrong}", hint=_HINT
+            ) from wrong
+        object.__setattr__(self, "_pattern", pattern)
+
+    def fits(self, labels: Mapping[str, str]) -> bool:
+        """Whether a series with these labels fits."""
+        found = labels.get(self.label, "")
+        same = (
+            self._pattern.fullmatch(found) is not None
+            if self._pattern is not None
+            else found == self.value
+        )
+        return same is not self.operator.startswith("!")
+
+    def __str__(self) -> str:
+        return f"{self.label}{self.operator}{quoted(self.value)}"
+
+
+def quoted(text: str) -> str:
+    """A text as a string of PromQL."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def fits(matchers: tuple[Matcher, ...], labels: Mapping[str, str]) -> bool:
+    """Whether a series fits all of them; none at all fits everything."""
+    return all(one.fits(labels) for one in matchers)
+
+
+def selector(metric: str, matchers: tuple[Matcher, ...]) -> str:
+    """A metric with matchers, as it stands in a query."""
+    return f"{metric}{{{','.join(str(one) for one in matchers)}}}"
+
+
+def parsed(text: str) -> tuple[Matcher, ...]:
+    """The matchers in a text such as ``cluster="orders",job=~"kafka.*"``, with or without braces.
+
+    Raises:
+        TelemetryError: It says something else.
+    """
+    inner = text.strip()
+    if inner.startswith("{") and inner.endswith("}"):
+        inner = inner[1:-1]
+    found: list[Matcher] = []
+    at = 0
+    while inner[at:].strip():
+        named = _NAME.match(inner, at)
+        value = named and _QUOTED.match(inner, named.end())
+        if named is None or value is None:
+            raise TelemetryError(
+                f"label matchers cannot be read from {inner[at : at + 40]!r} on", hint=_HINT
+            )
+        raw = value[3] if value[3] is not None else _unescaped(value[1] or value[2] or "")
+        found.append(Matcher(label=named[1], operator=named[2], value=raw))
+        rest = inner[value.end() :]
+        stripped = rest.lstrip()
+        if stripped and not stripped.startswith(","):
+            raise TelemetryError(
+                f"between two matchers stands {stripped[:20]!r} and no comma", hint=_HINT
+            )
+        at = len(inner) - len(stripped) + (1 if stripped else 0)
+    return tuple(found)
+
+
+def _unescaped(text: str) -> str:
+    def plain(found: re.Match[str]) -> str:
+        letter, *codes = found.groups()
+        if letter is not None:
+            return _PLAIN_ESCAPES.get(letter, letter)
+        hexadecimal = next((one for one in codes[:3] if one is not None), None)
+        code = int(hexadecimal, 16) if hexadecimal is not None else int(codes[3], 8)
+        if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+            raise TelemetryError(f"{found[0]} in a label matcher is no character", hint=_HINT)
+        return chr(code)
+
+    if _ESCAPE.sub("", text).count("\\"):
+        raise TelemetryError(f"{text!r} has an escape that PromQL does not know", hint=_HINT)
+    return _ESCAPE.sub(plain, text)
