@@ -5,19 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.usage.findings import Evidence, RecommendationRow, Simulation
+from reconciler.usage.load import Basis
+from reconciler.usage.profiles import UseState
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket
-
-
-class UseState(StrEnum):
-    """How a bucket stands to its limit on one broker."""
-
-    UNUSED = "unused"  # a limit that nobody used in the window
-    IDLE = "idle"  # used, and never above a tenth of its limit
-    USED = "used"
-    NEAR_LIMIT = "near_limit"  # at nine tenths of its limit or above, and not seen throttled
-    THROTTLED = "throttled"
-    NO_DATA = "no_data"
 
 
 class Direction(StrEnum):
@@ -25,14 +16,6 @@ class Direction(StrEnum):
 
     INGRESS = "ingress"
     EGRESS = "egress"
-
-
-class Basis(StrEnum):
-    """What a budget rests on."""
-
-    MEASURED = "measured"  # replication was recorded
-    REPLICATION_FACTOR = "replication_factor"  # assumed: balanced leaders, one factor of replicas
-    NO_DATA = "no_data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

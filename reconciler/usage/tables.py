@@ -178,10 +178,10 @@ QUOTA_CHANGE: Final = _table(
 USAGE_5M: Final = _table(
     "usage_5m",
     f"cluster_id:text {_BUCKET} broker_id:text bucket_ms:long n:long sum_dt_ms:long sum_units:long"
-    " max_rate_units:long throttled_samples:long throttled_ms:long censored_ms:long day:day",
+    " max_rate_units:long throttled_samples:long throttled_ms:long? censored_ms:long day:day",
     f"cluster_id {_BUCKET_KEY} broker_id bucket_ms",
 )
-"""Five minutes of a bucket on a broker; ``sum_units`` is what arrived (a_i of the throttle model)."""
+"""Five minutes of a bucket on a broker; ``sum_units`` is what arrived (a_i of the throttle model), ``throttled_ms`` null where no sample recorded whether it was."""
 
 USAGE_HIST_D: Final = _table(
     "usage_hist_d",

@@ -14,15 +14,15 @@ from reconciler.usage.findings import (
     Simulation,
     TierBreach,
 )
+from reconciler.usage.load import Basis
+from reconciler.usage.profiles import UseState
 from reconciler.usage.reports import (
-    Basis,
     CapacityRow,
     Curve,
     Direction,
     NoisyRow,
     UsageReport,
     UsageRow,
-    UseState,
 )
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.sizing import Advice, Rule
