@@ -1,0 +1,115 @@
+"""Generated what-if cases: a fleet of known clients under some limits, what brokers record of it, and a change of limits.
+
+Made from a number, so that tests of every engine can ask for the same ones.
+"""
+
+from dataclasses import dataclass
+from random import Random
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, is_legal
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State
+from reconciler.usage.question import Question, asked
+from reconciler.usage.samples import KEY_OF, MAX_UNITS, Cadence, Censored, QuotaType, Sample
+from reconciler.usage.series import summed
+from reconciler.usage.tags import Bucket, book, bucket_of, tags_of
+
+CADENCE = Cadence(step_ms=30_000, max_gap_ms=150_000)
+START_MS = 1_700_000_000_000
+USERS = ("alice", "bob", "zoë 50%")
+CLIENTS = ("app", "job", "", 'a"b')
+ADDRESSES = ("10.0.0.1", "10.0.0.2")
+_SLOTS = [(*USERS, DEFAULT, ABSENT), ("app", "job", 'a"b', DEFAULT, ABSENT), (*ADDRESSES, DEFAULT, ABSENT)]  # fmt: skip
+ENTITIES = [
+    one
+    for user in _SLOTS[0]
+    for client in _SLOTS[1]
+    for ip in _SLOTS[2]
+    if is_legal(one := Entity((user, client, ip)))
+]
+ODD_LIMITS = (1.0, 0.4, float(MAX_UNITS), float("inf"), float("nan"), 0.0, -5.0, 9.2e18)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case: limits, what was recorded under them, and limits to come."""
+
+    cluster_id: str
+    before: State
+    after: State
+    seen: dict[QuotaType, dict[str, list[Bucket]]]
+    measured: frozenset[QuotaType]
+    series: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]]
+
+    @property
+    def question(self) -> Question:
+        """What the change asks."""
+        return asked(self.cluster_id, self.before, self.after, self.seen, self.measured)
+
+
+def case(number: int, *, length: int = 12) -> Case:
+    """The case of this number; samples have gaps, odd distances, censored spells, and rates up to the clamp."""
+    draw = Random(number)  # noqa: S311 - the same cases every time
+    before = _limits(draw, State(), draw.randrange(9))
+    after = _limits(draw, before, draw.randrange(1, 5))
+    measured = frozenset(kind for kind in QuotaType if draw.random() < 0.9)
+    series: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]] = {}
+    seen: dict[QuotaType, dict[str, list[Bucket]]] = {}
+    for kind in QuotaType:
+        rules = book(before, KEY_OF[kind])
+        for broker in map(str, range(1, 1 + draw.randrange(4))):
+            moments = _moments(draw, length)
+            parts: dict[Bucket, list[list[Sample]]] = {}
+            for _ in range(draw.randrange(5)):
+                if kind is QuotaType.IP:
+                    bucket = bucket_of(ip=draw.choice(ADDRESSES))
+                else:
+                    bucket = tags_of(rules, draw.choice(USERS), draw.choice(CLIENTS))
+                parts.setdefault(bucket, []).append(_samples(draw, moments))
+            if draw.random() < 0.1:  # recorded under limits that nobody remembers
+                parts.setdefault(bucket_of("alice", "old"), []).append(_samples(draw, moments))
+            seen.setdefault(kind, {})[broker] = sorted(parts)
+            for bucket, each in parts.items():
+                series.setdefault(kind, {}).setdefault(bucket, {})[broker] = list(summed(each))
+    return Case(
+        cluster_id=f"cluster-{number}",
+        before=before,
+        after=after,
+        seen=seen,
+        measured=measured,
+        series=series,
+    )
+
+
+def _limits(draw: Random, state: State, changes: int) -> State:
+    values: list[tuple[Entity, Key, float | None]] = []
+    for _ in range(changes):
+        kind = draw.choice((QuotaType.PRODUCE, QuotaType.PRODUCE, *QuotaType))
+        subjects = [one for one in ENTITIES if (one[2] is not ABSENT) == (kind is QuotaType.IP)]
+        limit: float | None = draw.choice((None, *ODD_LIMITS)) if draw.random() < 0.3 else draw.uniform(0.5, 3000)  # fmt: skip
+        values.append((draw.choice(subjects), KEY_OF[kind], limit))
+    return state.with_values(values)
+
+
+def _moments(draw: Random, length: int) -> list[tuple[int, int]]:
+    """When a broker was read, and for how long each reading stands."""
+    ts, found = START_MS, []
+    for _ in range(length):
+        distance = draw.choice((30_000, 30_000, 30_000, 60_000, 12_345, 999, 150_000, 150_001, 900_000))  # fmt: skip
+        ts += distance
+        found.append((ts, distance if distance <= CADENCE.max_gap_ms else CADENCE.step_ms))
+    return found
+
+
+def _samples(draw: Random, moments: list[tuple[int, int]]) -> list[Sample]:
+    top = draw.choice((50, 2_000, 2_000_000_000, MAX_UNITS))
+    told = draw.random() < 0.7
+    found = []
+    for ts, dt in moments:
+        if draw.random() < 0.1:
+            continue
+        throttle = draw.choice((0, 0, 0, 250)) if told else None
+        calm = (Censored.NO,) * 9 if draw.random() < 0.8 else (Censored.UNKNOWN, Censored.YES)
+        rate = draw.choice((0, top, draw.randrange(top + 1)))
+        found.append(Sample(ts, dt, rate, throttle, draw.choice(calm)))
+    return found
