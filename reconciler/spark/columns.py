@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 from reconciler.usage.candidates import COARSE, FINE, POWERS
 from reconciler.usage.histogram import BOUNDS, STEPS
 from reconciler.usage.samples import DAY_MS, KEY_OF, MAX_UNITS, MILLION, SCALE, ValueState
+from reconciler.usage.throttle import LONGEST_MS
 
 _SCALE_OF_KEY: Final = {str(KEY_OF[kind]): scale for kind, scale in SCALE.items()}
 _MOST_DIGITS: Final = 19
@@ -92,7 +93,8 @@ def limit_state(value: Column, scales: Column) -> Column:
 def limit_units(value: Column, scales: Column) -> Column:
     """``samples.limit_units``; null for unlimited and for invalid, which :func:`limit_state` tells apart."""
     finite = limit_state(value, scales) == fn.lit(str(ValueState.FINITE))
-    return fn.when(finite, fn.greatest(fn.lit(1).cast("bigint"), half_up(value * scales)))
+    units = fn.greatest(fn.lit(1).cast("bigint"), half_up(value * scales))
+    return fn.when(finite, fn.least(units, fn.lit(MAX_UNITS - 1)))
 
 
 def arrived(rate: Column, dt: Column) -> Column:
@@ -106,9 +108,13 @@ def passed(limit: Column, dt: Column) -> Column:
 
 
 def delay_ms(units: Column, limit: Column) -> Column:
-    """``throttle.delay_ms``, in the same steps, which fit 64 bits."""
-    thousand = fn.lit(1000)
-    return quotient(units, limit) * thousand + quotient(units % limit * thousand, limit)
+    """``throttle.delay_ms``, in the same steps, which fit 64 bits, and cut where that cuts. Units may be a decimal."""
+    most = fn.lit(LONGEST_MS // 1000)
+    whole = quotient(units, limit)
+    part = quotient((units % limit).cast("bigint") * fn.lit(1000), limit)
+    return fn.when(whole >= most, fn.lit(LONGEST_MS)).otherwise(
+        whole.cast("bigint") * fn.lit(1000) + part
+    )
 
 
 def share_ppm(part: Column, whole: Column) -> Column:

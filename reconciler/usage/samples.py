@@ -190,7 +190,7 @@ def limit_units(kind: QuotaType, value: float | None) -> int | None:
         case ValueState.UNLIMITED:
             return None
         case ValueState.FINITE:
-            return max(1, half_up(value * SCALE[kind]))
+            return min(MAX_UNITS - 1, max(1, half_up(value * SCALE[kind])))
 
 
 def in_kafka_units(kind: QuotaType, units: int) -> float:

@@ -32,6 +32,13 @@ BURST_WINDOWS: Final = 11
 """How many seconds of its limit the controller lets pass at once (controller.quota.window.num x size)."""
 
 
+LONGEST_MS: Final = 1_000_000_000_000_000
+"""Delays are cut to this, some 30,000 years: the backlog of a cut rate over a tiny limit would not fit 64 bits."""
+
+MAX_TOTAL: Final = 2**63 - 1
+"""Totals are cut to this, what a column of 64 bits holds: a cut rate reaches it after 10.6 days."""
+
+
 class Model(StrEnum):
     """How the broker treats what is over the limit."""
 
@@ -140,7 +147,7 @@ def arrivals(samples: Sequence[Sample], max_gap_ms: int) -> tuple[Arrival, ...]:
 
 def delay_ms(units: int, limit: int) -> int:
     """How long a backlog waits under a limit: ``1000 * units div limit``, in steps that fit 64 bits."""
-    return units // limit * 1000 + units % limit * 1000 // limit
+    return min(LONGEST_MS, units // limit * 1000 + units % limit * 1000 // limit)
 
 
 def backlog_rows(
@@ -242,11 +249,11 @@ def simulate(
         model=model,
         samples=len(series),
         covered_ms=sum([one[1] for one in series]),
-        arrived_units=sum([one[2] for one in series]),
+        arrived_units=min(MAX_TOTAL, sum([one[2] for one in series])),
         throttled_ms=found.throttled_ms,
         max_delay_ms=found.max_delay_ms if knows_delay else None,
         over_timeout_ms=found.over_timeout_ms if knows_delay else None,
-        delayed_units=found.delayed_units,
+        delayed_units=min(MAX_TOTAL, found.delayed_units),
         unfinished=found.unfinished,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.usage.candidates import smallest
-from reconciler.usage.samples import MILLION, QuotaType, Sample
+from reconciler.usage.samples import MAX_UNITS, MILLION, QuotaType, Sample
 from reconciler.usage.series import between
 from reconciler.usage.throttle import Arrival, Forecast, arrivals, share_ppm, simulate
 
@@ -61,9 +61,10 @@ class Trial:
         return max((one.rate_units for series in self.brokers for one in series), default=0)
 
     def forecasts(self, limit: int) -> tuple[Forecast, ...]:
-        """What a limit does on each broker."""
+        """What a limit does on each broker; one that reaches the cut of all rates is none."""
         if limit not in self._done:
-            self._done[limit] = tuple(simulate(self.kind, one, limit) for one in self.brokers)
+            held = limit if limit < MAX_UNITS else None
+            self._done[limit] = tuple(simulate(self.kind, one, held) for one in self.brokers)
         return self._done[limit]
 
     def keeps(self, limit: int, promise: Promise) -> bool:

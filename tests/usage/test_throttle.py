@@ -10,6 +10,8 @@ from reconciler.errors import QuotaValueError
 from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType, Sample
 from reconciler.usage.throttle import (
     BURST_WINDOWS,
+    LONGEST_MS,
+    MAX_TOTAL,
     Model,
     Row,
     arrivals,
@@ -186,8 +188,10 @@ def test_nothing_is_lost_within_a_session(samples, limit):
 
 
 @given(st.integers(0, 10**16), st.integers(1, MAX_UNITS - 1))
-def test_the_delay_is_the_exact_quotient_rounded_down(units, limit):
-    assert delay_ms(units, limit) == Fraction(1000 * units, limit).__floor__()
+def test_the_delay_is_the_exact_quotient_rounded_down_and_cut_after_thirty_thousand_years(
+    units, limit
+):
+    assert delay_ms(units, limit) == min(LONGEST_MS, Fraction(1000 * units, limit).__floor__())
 
 
 @given(st.sampled_from(QuotaType), all_samples, limits, limits)
@@ -235,3 +239,9 @@ def test_a_share_of_a_little_is_never_nothing():
         1_000_000,
         0,
     ]
+
+
+def test_totals_are_cut_to_what_a_column_of_64_bits_holds():
+    found = simulate(PRODUCE, series(*[MAX_UNITS] * 11, dt=86_400_000), 1)
+    assert found.arrived_units == found.delayed_units == MAX_TOTAL
+    assert found.max_delay_ms == LONGEST_MS
