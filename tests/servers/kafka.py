@@ -12,10 +12,11 @@ import ssl
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from tests.servers import certs, jars, ping, tokens, tools
+from tests.servers import certs, exporter, jars, ping, tokens, tools
 from tests.servers.node import QUICK_JVM, Jvm, Node, ServerFailed
 from tests.servers.ports import free_ports
 from tests.servers.processes import ScratchFolder
@@ -61,6 +62,7 @@ class KafkaCluster:
         callback: tools.JavaSource | None = None,
         advertised: Mapping[int, Mapping[Listener, int]] | None = None,
         jvm: Iterable[str] | None = None,
+        metrics: Path | None = None,
     ) -> None:
         """Chooses everything; starts nothing.
 
@@ -76,6 +78,7 @@ class KafkaCluster:
             callback: A Java class to be `client.quota.callback.class`.
             advertised: Node -> listener -> port that clients are told, for proxies in front.
             jvm: JVM flags in place of those that share the class-data archive.
+            metrics: A configuration of the JMX agent, which then serves it at `metrics_port`.
         """
         self.version = version
         self.numbers = tuple(range(1, nodes + 1))
@@ -91,6 +94,8 @@ class KafkaCluster:
         self.authority: certs.Authority | None = None
         self.issuer: tokens.Issuer | None = None
         self._flags = None if jvm is None else tuple(jvm)
+        self._metrics = metrics
+        self._metrics_ports: dict[int, int] = {}
         self._scratch: ScratchFolder | None = None
         self._nodes: dict[int, Node] = {}
 
@@ -136,7 +141,7 @@ class KafkaCluster:
                 flags=(*jvm.flags, *self.issuer.jvm_flags()),
             )
         self._nodes = {
-            settings.node: Node(settings, folder=self.folder, jvm=jvm)
+            settings.node: Node(settings, folder=self.folder, jvm=self._watched(jvm, settings.node))
             for settings in self._settings()
         }
         self._format()
@@ -156,6 +161,13 @@ class KafkaCluster:
             self.extra.setdefault(CALLBACK_KEY, self.callback.class_name)
         flags = share(class_data(self.version)) if self._flags is None else self._flags
         return Jvm(classpath=classpath, heap_megabytes=self.heap_megabytes, flags=flags)
+
+    def _watched(self, jvm: Jvm, number: int) -> Jvm:
+        if self._metrics is None:
+            return jvm
+        (self._metrics_ports[number],) = free_ports(1)
+        agent = exporter.flag(self._metrics_ports[number], self._metrics)
+        return replace(jvm, broker_flags=(agent,))
 
     def _format(self) -> None:
         running = [node.format(self.cluster_id) for node in self._nodes.values()]
@@ -187,6 +199,10 @@ class KafkaCluster:
     def port(self, node: int = 1, listener: Listener | str = Listener.PLAINTEXT) -> int:
         """The port the node itself listens on, also when it advertises another."""
         return self._nodes[node].settings.ports.clients[Listener(listener)]
+
+    def metrics_port(self, node: int = 1) -> int:
+        """Where the JMX agent of a node answers, for a cluster made with `metrics`."""
+        return self._metrics_ports[node]
 
     def inside(self, node: int = 1) -> int:
         """The port of the listener that only brokers use: plaintext, a super user, never shown."""

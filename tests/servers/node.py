@@ -29,11 +29,12 @@ class ServerFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jvm:
-    """How a cluster's brokers are run: class path, heap in MiB, and more flags."""
+    """How a cluster's brokers are run: class path, heap in MiB, more flags, and those of brokers only."""
 
     classpath: str
     heap_megabytes: int
     flags: tuple[str, ...] = ()
+    broker_flags: tuple[str, ...] = ()
 
     def command(self, *arguments: str) -> list[str]:
         """A `java` command line with this class path."""
@@ -42,7 +43,7 @@ class Jvm:
     def broker(self, properties: Path) -> list[str]:
         """The command line of a broker."""
         heap = (f"-Xmx{self.heap_megabytes}m", "-Xms64m")
-        return self.command(*heap, "kafka.Kafka", str(properties))
+        return self.command(*self.broker_flags, *heap, "kafka.Kafka", str(properties))
 
 
 class Node:

@@ -1,0 +1,91 @@
+"""The runs of the recording: which groups, which shapes, which seeds, on which level of quotas. Values only."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.recording import shapes
+
+Level = Literal["user", "pair", "client"]
+DRAINED_SECONDS = 295.0
+"""All of a group's records are through by then, or its limit is chosen higher."""
+
+TELEMETRY_LIMIT = 1e15
+"""So high that it is none, and that the broker counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Clients that share a quota.
+
+    Attributes:
+        name: Of its user or its client id.
+        kind: ``produce`` or ``fetch``.
+        shape: Of its demand.
+        mean: Bytes a second.
+        record: Bytes of a record.
+        connections: How many clients share it.
+        wanted: The worst delay to aim at, in seconds.
+        fetch_bytes: ``max.partition.fetch.bytes`` of its consumers.
+    """
+
+    name: str
+    kind: Literal["produce", "fetch"]
+    shape: str
+    mean: int
+    record: int
+    connections: int
+    wanted: float
+    fetch_bytes: int = 1_048_576
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One broker: the same demand twice, without limits and with."""
+
+    number: int
+    version: str
+    level: Level
+    groups: tuple[Group, ...]
+
+    def schedules(self, group: Group) -> tuple[shapes.Schedule, ...]:
+        """The records of a group; the seed is the run's and the group's."""
+        seed = 7919 * self.number + 31 * self.groups.index(group)
+        return shapes.schedule(group.shape, seed, group.mean, group.record, group.connections)
+
+    def limit(self, group: Group) -> int:
+        """Bytes a second for the second half."""
+        return shapes.fitting(self.schedules(group), group.wanted, DRAINED_SECONDS)
+
+
+def _groups(number: int) -> tuple[Group, ...]:
+    """Each run has every shape once, and consumers; sizes, connections and limits differ, and each is tighter than the last."""
+    wide = 1_048_576 if number % 2 else 65_536
+    late = 20.0 + 15 * number
+    rows: tuple[tuple[Literal["produce", "fetch"], str, int, int, int, float], ...] = (
+        ("produce", "steady", 60_000 + 10_000 * number, 4_096, 1, late),
+        ("produce", "bursts", 90_000, 2_048 * number, 1 + number % 3, 0.8 * late),
+        ("produce", "ramp", 120_000, 8_192, 3, 1.1 * late),
+        ("produce", "on/off", 70_000, 1_024 + 512 * number, 1, 0.9 * late),
+        ("produce", "walk", 150_000, 16_384, 2 + number % 2, 0.7 * late),
+        ("fetch", "bursts", 80_000, 4_096, 1, late),
+        ("fetch", ("steady", "ramp", "on/off")[number % 3], 100_000, 8_192, 1 + number % 2, late),
+    )
+    return tuple(
+        Group(name=f"team-{place}", kind=kind, shape=shape, mean=mean, record=record,
+              connections=connections, wanted=wanted, fetch_bytes=wide)
+        for place, (kind, shape, mean, record, connections, wanted) in enumerate(rows, start=1)
+    )  # fmt: skip
+
+
+_VERSIONS: tuple[tuple[str, Level], ...] = (
+    ("4.4.0", "user"),
+    ("4.3.1", "pair"),
+    ("3.9.1", "client"),
+    ("4.4.0", "pair"),
+    ("4.4.0", "client"),
+    ("4.0.1", "user"),
+)
+RUNS: tuple[Run, ...] = tuple(
+    Run(number=number, version=version, level=level, groups=_groups(number))
+    for number, (version, level) in enumerate(_VERSIONS, start=1)
+)

@@ -1,0 +1,128 @@
+"""Seeded open-loop demand: when each record is due and how large it is, in five shapes."""
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+DEMAND_SECONDS = 200
+TICK = 0.1
+"""Demand is cut into ticks; a record is due in the tick in which enough bytes have come together."""
+
+BATCH_OVERHEAD = 61 + 100
+"""About what a request with one record carries besides it; only to choose limits, never to judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Records of one connection: milliseconds after the start, and bytes."""
+
+    due_ms: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+def steady(chance: random.Random) -> Callable[[float], float]:
+    """About the same all the time."""
+    noise = [chance.lognormvariate(0, 0.2) for _ in range(DEMAND_SECONDS + 1)]
+    return lambda at: noise[int(at)]
+
+
+def bursts(chance: random.Random) -> Callable[[float], float]:
+    """A third of the mean, and three or four bursts of 12 to 25 seconds above it."""
+    spans: list[tuple[float, float, float]] = []
+    at = chance.uniform(10, 25)
+    while at < DEMAND_SECONDS - 20:
+        length = chance.uniform(12, 25)
+        spans.append((at, at + length, chance.uniform(2.0, 3.5)))
+        at += length + chance.uniform(20, 45)
+    return lambda at: next((high for begin, end, high in spans if begin <= at < end), 0.35)
+
+
+def ramp(chance: random.Random) -> Callable[[float], float]:
+    """Up from little to twice the mean, and down again."""
+    top = chance.uniform(0.35, 0.65) * DEMAND_SECONDS
+    return lambda at: (
+        0.1 + 1.9 * (at / top if at < top else (DEMAND_SECONDS - at) / (DEMAND_SECONDS - top))
+    )
+
+
+def on_off(chance: random.Random) -> Callable[[float], float]:
+    """Nothing, or twice the mean; each for 15 to 40 seconds."""
+    edges, at = [], chance.uniform(2, 10)
+    while at < DEMAND_SECONDS:
+        length = chance.uniform(15, 40)
+        edges.append((at, at + length))
+        at += length + chance.uniform(15, 40)
+    return lambda at: 2.0 if any(begin <= at < end for begin, end in edges) else 0.0
+
+
+def walk(chance: random.Random) -> Callable[[float], float]:
+    """A lognormal walk, as the tests of the recursion use."""
+    level, levels = chance.gauss(0, 1), []
+    for _ in range(DEMAND_SECONDS + 1):
+        level = 0.97 * level + math.sqrt(1 - 0.97**2) * chance.gauss(0, 1)
+        levels.append(math.exp(0.6 * level - 0.18))
+    return lambda at: levels[int(at)]
+
+
+SHAPES = {"steady": steady, "bursts": bursts, "ramp": ramp, "on/off": on_off, "walk": walk}
+
+
+def schedule(
+    shape: str, seed: int, mean: int, record: int, connections: int
+) -> tuple[Schedule, ...]:
+    """What each connection of a group has to send.
+
+    Args:
+        shape: One of `SHAPES`.
+        seed: The same seed gives the same records.
+        mean: About so many bytes a second over all connections, where the shape is 1.
+        record: Bytes of a record, give or take half.
+        connections: Records go to one after the other at random.
+    """
+    chance = random.Random(seed)  # noqa: S311 - a load that can be repeated, not a secret
+    level = SHAPES[shape](chance)
+    due: list[list[int]] = [[] for _ in range(connections)]
+    sizes: list[list[int]] = [[] for _ in range(connections)]
+    held, size = 0.0, record
+    for tick in range(int(DEMAND_SECONDS / TICK)):
+        held += level(tick * TICK) * mean * TICK
+        while held >= size:
+            who = chance.randrange(connections)
+            due[who].append(int((tick + chance.random()) * TICK * 1000))
+            sizes[who].append(size)
+            held -= size
+            size = int(record * chance.uniform(0.5, 1.5))
+    found = []
+    for times, lengths in zip(due, sizes, strict=True):
+        order = sorted(zip(times, lengths, strict=True))
+        found.append(
+            Schedule(due_ms=tuple(one for one, _ in order), sizes=tuple(one for _, one in order))
+        )
+    return tuple(found)
+
+
+def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
+    """Where a plain bucket that leaks at the limit runs empty, in seconds after the start, and its worst delay."""
+    arriving = sorted(
+        (due, size + BATCH_OVERHEAD)
+        for one in streams
+        for due, size in zip(one.due_ms, one.sizes, strict=True)
+    )
+    held = last = worst = 0.0
+    for due, size in arriving:
+        held = max(0.0, held - (due - last) / 1000 * limit) + size
+        last, worst = due, max(worst, held / limit)
+    return last / 1000 + held / limit, worst
+
+
+def fitting(streams: tuple[Schedule, ...], wanted: float, latest: float) -> int:
+    """A limit of two digits under which the worst delay is about `wanted` seconds and all is sent by `latest`."""
+    total = sum(sum(one.sizes) for one in streams)
+    low, high = total // 1000, total
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        end, worst = drains(streams, middle)
+        low, high = (middle, high) if worst > wanted or end > latest else (low, middle)
+    digits = 10 ** max(0, len(str(high)) - 2)
+    return -(-high // digits) * digits
