@@ -1,0 +1,119 @@
+"""Where tables are kept, as an address: its parts, how it is shown without secrets, and how Spark calls it."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from reconciler.errors import LakeError
+
+FOLDER: Final = "file"
+MEMORY: Final = "memory"
+WEB: Final = ("https", "http")
+
+SCHEMES: Final[dict[str, str]] = {
+    "file": FOLDER,
+    "memory": MEMORY,
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "az": "az",
+    "https": "https",
+    "http": "http",
+}
+"""What may be typed, and what it means."""
+
+KNOWN: Final = "a folder, file://, s3://, gs://, az://, memory://, or https:// for reading"
+
+ACCOUNTS: Final = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_ACCOUNT_NAME")
+"""Where object stores look for the account of ``az://CONTAINER/…``."""
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=//|/)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A place for files.
+
+    Attributes:
+        scheme: One of the values of :data:`SCHEMES`.
+        root: An absolute path for folders, else what follows the scheme, without a slash at its end. Of a web
+            address it may hold a password: show :attr:`shown` instead.
+        shown: The whole for people, without credentials.
+    """
+
+    scheme: str
+    root: str
+    shown: str
+
+    def spark(self, path: str, environ: Mapping[str, str] = os.environ) -> str:
+        """What Spark reads this file as; Hadoop takes names as they are, so nothing is escaped.
+
+        Raises:
+            LakeError: Spark cannot read from here.
+        """
+        match self.scheme:
+            case "file":
+                return f"file://{self.root}/{path}"
+            case "s3":
+                return f"s3a://{self.root}/{path}"
+            case "gs":
+                return f"gs://{self.root}/{path}"
+            case "az":
+                account = next((environ[one] for one in ACCOUNTS if environ.get(one)), "")
+                if not account:
+                    raise LakeError(
+                        "no storage account is known", path=self.shown, hint=f"set {ACCOUNTS[0]}"
+                    )
+                container, _, below = self.root.partition("/")
+                inside = f"{below}/{path}" if below else path
+                return f"abfss://{container}@{account}.dfs.core.windows.net/{inside}"
+            case _:
+                raise LakeError(
+                    "Spark cannot read from here",
+                    path=self.shown,
+                    hint="keep the tables in a folder, s3://, gs:// or az://",
+                )
+
+
+def parsed(uri: str) -> Address:
+    """The address that somebody typed.
+
+    Raises:
+        LakeError: It is empty, of an unknown scheme, or names no bucket.
+    """
+    if not uri.strip():
+        raise LakeError("the address is empty", hint=f"give {KNOWN}")
+    found = _SCHEME.match(uri)
+    if found is None:
+        folder = str(Path(uri).expanduser().absolute())
+        return Address(scheme=FOLDER, root=folder.rstrip("/"), shown=folder)
+    scheme = SCHEMES.get(found[1].lower())
+    shown = without_secrets(uri)
+    if scheme is None:
+        raise LakeError(f"{found[1]}:// is not known here", path=shown, hint=f"give {KNOWN}")
+    if scheme == MEMORY:
+        return Address(scheme=MEMORY, root="", shown="memory://")
+    parts = urlsplit(uri)
+    if scheme == FOLDER:
+        if parts.netloc not in {"", "localhost"}:
+            raise LakeError("a file address names no host", path=shown, hint="write file:///FOLDER")
+        folder = unquote(parts.path)
+        return Address(scheme=FOLDER, root=folder.rstrip("/"), shown=folder)
+    if not parts.hostname:
+        raise LakeError("the bucket or host is missing", path=shown, hint=f"{scheme}://NAME/FOLDER")
+    if parts.query or (parts.username and scheme not in WEB):
+        raise LakeError(
+            "credentials do not belong into this address",
+            path=shown,
+            hint="object stores take them from the environment, for example AWS_ACCESS_KEY_ID",
+        )
+    return Address(scheme=scheme, root=uri[found.end() + 2 :].rstrip("/"), shown=shown.rstrip("/"))
+
+
+def without_secrets(text: str) -> str:
+    """A text with addresses in it, without user, password, and what stands behind a question mark."""
+    return re.sub(r"\?[^\s\"')]*", "", re.sub(r"//[^/\s@]*@", "//", text))

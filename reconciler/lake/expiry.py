@@ -1,0 +1,211 @@
+"""What is removed from a lake, and when: units past their time, superseded generations, files that no manifest names."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from itertools import pairwise
+from typing import Final
+
+from reconciler.errors import LakeError
+from reconciler.lake import manifest as manifests_
+from reconciler.lake.store import Store, Stored
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import TABLES
+
+MONTHS_13: Final = 396
+MONTHS_25: Final = 762
+DAYS_30: Final = 30
+
+KEEP_DAYS: Final[dict[str, int]] = {
+    **dict.fromkeys(TABLES, DAYS_30),
+    "usage_5m": MONTHS_13,
+    "usage_hist_d": MONTHS_25,
+    "snapshot": MONTHS_25,
+    "quota_entry": MONTHS_25,
+    "apply_log": MONTHS_25,
+    "quota_change": MONTHS_25,
+}
+"""For how many days each table is kept: what is raw, and results, a month; five minutes 13 months; history 25 months."""
+
+KEPT_GENERATIONS: Final = 2
+GRACE_MS: Final = DAY_MS
+"""So long a superseded generation, and a file that no manifest names, may still be in somebody's use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableExpired:
+    """What was removed of one table.
+
+    Attributes:
+        table: Its name.
+        units: Days of clusters that were past their time.
+        generations: Superseded manifests of others.
+        files: Files that no manifest names any more, or ever named.
+        size: Bytes of all of it.
+    """
+
+    table: str
+    units: int = 0
+    generations: int = 0
+    files: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """What was removed.
+
+    Attributes:
+        tables: Those of which something was removed, sorted.
+        dry_run: Whether it only would have been.
+    """
+
+    tables: tuple[TableExpired, ...]
+    dry_run: bool = False
+
+    @property
+    def total(self) -> TableExpired:
+        """All of it."""
+        return TableExpired(
+            table="",
+            units=sum(one.units for one in self.tables),
+            generations=sum(one.generations for one in self.tables),
+            files=sum(one.files for one in self.tables),
+            size=sum(one.size for one in self.tables),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sorted:
+    """The manifests of one table: what goes first, what goes last, what stays."""
+
+    first: list[Stored] = field(default_factory=list[Stored])
+    last: list[Stored] = field(default_factory=list[Stored])
+    kept: list[Stored] = field(default_factory=list[Stored])
+    units: int = 0
+    generations: int = 0
+
+
+def expired(
+    store: Store, now_ms: int, keep: Mapping[str, int] = KEEP_DAYS, *, dry_run: bool = False
+) -> Expired:
+    """Removes units past their time, superseded generations but the newest two, and files that no manifest names.
+
+    Generations and files stay for a day after they fell out of use. Whoever is killed in between leaves a readable
+    lake: old generations go before new ones, manifests before files.
+
+    Args:
+        store: Where.
+        now_ms: Now.
+        keep: Days by table; a table that is not named keeps its units.
+        dry_run: Whether to count only.
+
+    Raises:
+        LakeError: A manifest that stays cannot be read: nothing of its table is removed then, since nobody knows what
+            it names. Or a table is not known, or a number of days is less than one.
+    """
+    for name, days in keep.items():
+        if name not in TABLES or days < 1:
+            raise LakeError(f"{name} cannot be kept for {days} days", hint="give a table and days")
+    found = (
+        _expire_table(store, name, now_ms, keep.get(name), dry_run=dry_run)
+        for name in sorted(TABLES)
+    )
+    return Expired(
+        tables=tuple(one for one in found if one.units or one.generations or one.files),
+        dry_run=dry_run,
+    )
+
+
+def _expire_table(
+    store: Store, name: str, now_ms: int, keep_days: int | None, *, dry_run: bool
+) -> TableExpired:
+    listed = store.stored(name)
+    manifests = [one for one in listed if _unit_of(one.path)]
+    todo = _sort(manifests, now_ms, keep_days)
+    named = _named(store, todo.kept)
+    if not dry_run:
+        store.delete(one.path for one in todo.first)
+        store.delete(one.path for one in todo.last)
+        known = {one.path for one in manifests}
+        now_there = store.stored(f"{name}/{manifests_.UNITS}")
+        named |= _named(
+            store, (one for one in now_there if _unit_of(one.path) and one.path not in known)
+        )
+    files = [
+        one
+        for one in listed
+        if not _unit_of(one.path) and one.path not in named and one.modified_ms <= now_ms - GRACE_MS
+    ]
+    if not dry_run:
+        store.delete(one.path for one in files)
+    return TableExpired(
+        table=name,
+        units=todo.units,
+        generations=todo.generations,
+        files=len(files),
+        size=sum(one.size for one in (*todo.first, *todo.last, *files)),
+    )
+
+
+def _unit_of(path: str) -> str:
+    """The folder of a manifest; "" = it is something else."""
+    parts = path.split("/")
+    is_one = (
+        len(parts) == 5
+        and parts[1] == manifests_.UNITS
+        and manifests_.number_of(path) is not None
+        and _day(parts[3]) is not None
+    )
+    return "/".join(parts[:4]) if is_one else ""
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _sort(manifests: Iterable[Stored], now_ms: int, keep_days: int | None) -> _Sorted:
+    units: defaultdict[str, list[Stored]] = defaultdict(list)
+    for one in manifests:  # sorted by path, so generations ascend
+        units[_unit_of(one.path)].append(one)
+    todo = _Sorted()
+    for folder, generations in units.items():
+        day = _day(folder.rpartition("/")[2])
+        if (
+            day is not None
+            and keep_days is not None
+            and _end_ms(day) + keep_days * DAY_MS <= now_ms
+        ):
+            # The newest goes last: else an old state would be back if we died in between.
+            todo.units += 1
+            todo.first += generations[:-1]
+            todo.last.append(generations[-1])
+            continue
+        for one, next_one in pairwise(generations):
+            is_old = next_one.modified_ms <= now_ms - GRACE_MS
+            if is_old and one not in generations[-KEPT_GENERATIONS:]:
+                todo.generations += 1
+                todo.first.append(one)
+            else:
+                todo.kept.append(one)
+        todo.kept.append(generations[-1])
+    return todo
+
+
+def _end_ms(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000 + DAY_MS
+
+
+def _named(store: Store, manifests: Iterable[Stored]) -> set[str]:
+    """The files that manifests name; of one that is gone by now, none."""
+    named: set[str] = set()
+    for one in manifests:
+        content = store.find(one.path)
+        if content is not None:
+            read = manifests_.read(content, store.where(one.path))
+            named.update(file.path for file in read.files)
+    return named

@@ -1,0 +1,400 @@
+"""The lake: units committed whole, generation by generation, read through their manifests only."""
+
+import contextlib
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import LakeConflict, LakeError
+from reconciler.lake import arrow, parquet
+from reconciler.lake import manifest as manifests_
+from reconciler.lake.expiry import KEEP_DAYS, Expired, expired
+from reconciler.lake.manifest import File, Manifest, Unit
+from reconciler.lake.store import Store
+from reconciler.usage.tables import SCHEMA_VERSION, Table
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+TRIES: Final = 8
+"""So often :meth:`Lake.update` begins again. Each time somebody else has got on, so this many writers of one unit are no accident."""
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 2.0
+AT_ONCE: Final = 8
+"""Files that are read at the same time: object stores answer slowly, one by one."""
+
+
+class Now(Protocol):
+    """A clock, as far as the lake needs one; :class:`reconciler.ports.Clock` is one."""
+
+    def now(self) -> float:
+        """Seconds since the epoch, UTC."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a unit shall hold: rows, or files that are already in the store.
+
+    Attributes:
+        rows: Its rows; ``None`` = see ``files``.
+        files: Its files.
+        counts: Named states of what went in.
+        inputs: What it was made from.
+        partial: What is missing of it, in sentences.
+    """
+
+    rows: pa.Table | None = None
+    files: tuple[File, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    partial: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and self.files:
+            raise LakeError("a unit is made of rows or of files, not of both")
+
+
+class Lake:
+    """Tables in a store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Now,
+        run_id: str = "",
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Nothing is read or written yet.
+
+        Args:
+            store: Where.
+            clock: Says when manifests are made.
+            run_id: Who writes; stands in manifests and names of files. Made up by default.
+            pause: Waits between two tries.
+        """
+        self.store = store
+        self.run_id = run_id or f"run-{secrets.token_hex(6)}"
+        self._clock = clock
+        self._pause = pause
+
+    def manifest(self, unit: Unit) -> Manifest | None:
+        """The newest generation of a unit; ``None`` = there is none.
+
+        Raises:
+            LakeError: It cannot be read.
+        """
+        for _ in range(TRIES):
+            newest = _newest(path for path, _ in self.store.paths(unit.manifests))
+            if not newest:
+                return None
+            found = self._read(newest[unit.manifests], unit)
+            if found is not None:
+                return found  # else it expired since it was listed
+        raise LakeError("vanishes whenever it is read", path=self.store.where(unit.manifests))
+
+    def manifests(
+        self,
+        table: Table,
+        clusters: Collection[str] | None = None,
+        from_day: date | None = None,
+        to_day: date | None = None,
+    ) -> tuple[Manifest, ...]:
+        """The newest generation of each unit of a table, sorted by cluster and day.
+
+        The store is asked for one listing of the table (of each cluster, if clusters are named).
+
+        Args:
+            table: Which table.
+            clusters: Of these cluster ids; of all by default.
+            from_day: The first day.
+            to_day: The last day, included.
+
+        Raises:
+            LakeError: A manifest cannot be read.
+        """
+        folders = (
+            [f"{table.name}/{manifests_.UNITS}"]
+            if clusters is None
+            else [manifests_.cluster_manifests(table, one) for one in sorted(set(clusters))]
+        )
+        listed = (path for folder in folders for path, _ in self.store.paths(folder))
+        wanted = [
+            path
+            for folder, path in sorted(_newest(listed).items())
+            if _is_within(folder, from_day, to_day)
+        ]
+        found = _each(self._read_listed, wanted)
+        return tuple(
+            sorted(
+                (one for one in found if one is not None),
+                key=lambda one: (one.unit.cluster_id, one.unit.day),
+            )
+        )
+
+    def commit(
+        self,
+        unit: Unit,
+        rows: pa.Table,
+        after: Manifest | None,
+        *,
+        counts: Mapping[str, int] | None = None,
+        inputs: Mapping[str, str] | None = None,
+        partial: Sequence[str] = (),
+    ) -> Manifest:
+        """Makes rows the content of a unit: all of them, or nothing is changed.
+
+        Args:
+            unit: Which unit.
+            rows: All its rows.
+            after: The generation that they replace; ``None`` = there is none.
+            counts: Named states of what went in.
+            inputs: What they were made from.
+            partial: What is missing of them, in sentences.
+
+        Raises:
+            LakeConflict: Somebody else committed the unit meanwhile: read it anew and make it again.
+            LakeError: The rows do not fit the table or the unit, or the store refuses.
+        """
+        _check_rows(unit, rows)
+        files: tuple[File, ...] = ()
+        if rows.num_rows:
+            content = parquet.written(unit.table, rows)
+            path = f"{unit.folder}/{self.new_name()}.parquet"
+            self.store.put(path, content, create=True)
+            files = (_file(path, content, rows.num_rows),)
+        try:
+            return self.commit_files(
+                unit, files, after, counts=counts, inputs=inputs, partial=partial
+            )
+        except LakeConflict:
+            with contextlib.suppress(LakeError):  # what stays is removed by `expire`
+                self.store.delete(one.path for one in files)
+            raise
+
+    def commit_files(
+        self,
+        unit: Unit,
+        files: Iterable[File],
+        after: Manifest | None,
+        *,
+        counts: Mapping[str, int] | None = None,
+        inputs: Mapping[str, str] | None = None,
+        partial: Sequence[str] = (),
+    ) -> Manifest:
+        """Makes files that are already in the store the content of a unit; arguments and errors as for :meth:`commit`.
+
+        They should lie in :attr:`Unit.folder` and must be less than a day old, or ``expire`` may take them for left-overs.
+        """
+        newest = self._generation(unit)
+        expected = after.generation if after else 0
+        if after is not None and after.unit != unit:
+            raise LakeError(f"{after.unit} cannot come before {unit}")
+        made = Manifest(
+            unit=unit,
+            generation=expected + 1,
+            schema_version=SCHEMA_VERSION,
+            run_id=self.run_id,
+            made_ms=int(self._clock.now() * 1000),
+            files=tuple(sorted(files, key=lambda one: one.path)),
+            counts=dict(counts or {}),
+            inputs=dict(inputs or {}),
+            partial=tuple(partial),
+        )
+        if newest != expected:
+            raise self._conflict(unit, newest)
+        try:
+            self.store.put(made.path, made.json(), create=True)
+        except LakeConflict as error:
+            raise self._conflict(unit, expected + 1) from error
+        return made
+
+    def update(self, unit: Unit, make: Callable[[Manifest | None], Made]) -> Manifest:
+        """Reads a unit, makes what comes after it, commits; begins again if somebody else was quicker.
+
+        Args:
+            unit: Which unit.
+            make: From the newest generation to the next content; may be called several times.
+
+        Raises:
+            LakeConflict: Others were quicker :data:`TRIES` times.
+            LakeError: As for :meth:`commit`.
+        """
+        for attempt in range(TRIES):
+            after = self.manifest(unit)
+            made = make(after)
+            try:
+                return self._commit_made(unit, made, after)
+            except LakeConflict:
+                if attempt + 1 == TRIES:
+                    raise
+                self._pause(self._backoff(unit, attempt))
+        raise AssertionError(TRIES)
+
+    def read(
+        self,
+        manifests: Iterable[Manifest],
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        *,
+        table: Table | None = None,
+    ) -> pa.Table:
+        """The rows of some units of one table, in the order of the units, each sorted by the table's key.
+
+        Args:
+            manifests: Which units.
+            columns: Which columns; all by default.
+            where: Which rows, for example ``pc.field("ts_ms") >= 5``.
+            table: Which table, where there may be no units.
+
+        Raises:
+            LakeError: A file is missing, cut off, damaged or not the one that was committed; its path is named.
+        """
+        units = tuple(manifests)
+        tables = {one.unit.table.name: one.unit.table for one in units}
+        if len(tables) > 1:
+            raise LakeError(f"units of {' and '.join(sorted(tables))} cannot be read as one table")
+        kind = table or next(iter(tables.values()), None)
+        if kind is None:
+            return pa.table({})
+
+        def rows(file: File) -> pa.Table:
+            content = self._content(file)
+            where_ = self.store.where(file.path)
+            return parquet.read(kind, content, path=where_, columns=columns, where=where)
+
+        files = [file for one in units for file in one.files]
+        wanted = arrow.schema(kind)
+        if columns is not None:
+            fields = [wanted.field(name) for name in columns]
+            wanted = pa.schema(fields, metadata=wanted.metadata)
+        return pa.concat_tables([wanted.empty_table(), *_each(rows, files)])
+
+    def taken(self, path: str) -> File:
+        """A Parquet file that somebody else wrote into the store, measured for :meth:`commit_files`.
+
+        Raises:
+            LakeError: It is missing, or no whole Parquet file.
+        """
+        content = self.store.get(path)
+        return _file(path, content, parquet.count(content, self.store.where(path)))
+
+    def new_name(self) -> str:
+        """The begin of a file's name that nobody else uses."""
+        return f"{manifests_.safe(self.run_id)}-{secrets.token_hex(6)}"
+
+    def expire(
+        self, now_ms: int, keep: Mapping[str, int] = KEEP_DAYS, *, dry_run: bool = False
+    ) -> Expired:
+        """Removes what is past its time; see :func:`reconciler.lake.expiry.expired`."""
+        return expired(self.store, now_ms, keep, dry_run=dry_run)
+
+    def _commit_made(self, unit: Unit, made: Made, after: Manifest | None) -> Manifest:
+        counts, inputs, partial = made.counts, made.inputs, made.partial
+        if made.rows is not None:
+            return self.commit(
+                unit, made.rows, after, counts=counts, inputs=inputs, partial=partial
+            )
+        return self.commit_files(
+            unit, made.files, after, counts=counts, inputs=inputs, partial=partial
+        )
+
+    def _content(self, file: File) -> bytes:
+        content = self.store.find(file.path)
+        shown = self.store.where(file.path)
+        if content is None:
+            raise LakeError(
+                "a manifest names this file, and it is not there",
+                path=shown,
+                hint=parquet.WRITE_ANEW,
+            )
+        parquet.check_same(content, size=file.size, sha256=file.sha256, path=shown)
+        return content
+
+    def _read(self, path: str, unit: Unit | None = None) -> Manifest | None:
+        content = self.store.find(path)
+        if content is None:
+            return None
+        found = manifests_.read(content, self.store.where(path), unit)
+        if found.path != path:
+            raise LakeError(
+                f"is a manifest of {found.unit}, generation {found.generation}, in the wrong place",
+                path=self.store.where(path),
+            )
+        return found
+
+    def _read_listed(self, path: str) -> Manifest | None:
+        found = self._read(path)
+        if found is None:  # expired since, or a newer one came and this one went
+            newest = _newest(one for one, _ in self.store.paths(path.rpartition("/")[0]))
+            return next((self._read(one) for one in newest.values()), None)
+        return found
+
+    def _generation(self, unit: Unit) -> int:
+        newest = _newest(path for path, _ in self.store.paths(unit.manifests))
+        return manifests_.number_of(newest.get(unit.manifests, "")) or 0
+
+    def _conflict(self, unit: Unit, generation: int) -> LakeConflict:
+        return LakeConflict(
+            f"somebody else committed {unit} meanwhile (generation {generation})",
+            path=self.store.where(unit.generation(generation)),
+            hint="run it again; it takes up what the other one did",
+        )
+
+    def _backoff(self, unit: Unit, attempt: int) -> float:
+        # Writers that collided must not wait equally long: their names decide, not chance.
+        seed = hashlib.sha256(f"{self.run_id} {unit} {attempt}".encode()).digest()
+        longest: float = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE)
+        return longest * (0.5 + seed[0] / 255)
+
+
+def _each(work: Callable[[A], B], wanted: Sequence[A]) -> list[B]:
+    """The results in order, several made at the same time."""
+    if len(wanted) < 2:
+        return [work(one) for one in wanted]
+    with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
+        return list(pool.map(work, wanted))
+
+
+def _newest(paths: Iterable[str]) -> dict[str, str]:
+    """The path of the highest generation by folder; whatever is no manifest is left out."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if manifests_.number_of(path) is not None:
+            folder = path.rpartition("/")[0]
+            found[folder] = max(path, found.get(folder, ""))
+    return found
+
+
+def _is_within(folder: str, from_day: date | None, to_day: date | None) -> bool:
+    day = folder.rpartition("/")[2]
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
+        return False
+    return (from_day is None or day >= from_day.isoformat()) and (
+        to_day is None or day <= to_day.isoformat()
+    )
+
+
+def _file(path: str, content: bytes, rows: int) -> File:
+    return File(path=path, size=len(content), rows=rows, sha256=hashlib.sha256(content).hexdigest())
+
+
+def _check_rows(unit: Unit, rows: pa.Table) -> None:
+    """Rows of another cluster or day would be lost for whoever looks for them."""
+    for name, wanted in (("cluster_id", unit.cluster_id), ("day", unit.day)):
+        if name not in rows.schema.names:
+            continue
+        strange = [one for one in pc.unique(rows.column(name)).to_pylist() if one != wanted]
+        if strange:
+            raise LakeError(f"rows for {unit} have {name} = {strange[0]}")

@@ -1,0 +1,257 @@
+"""Manifests: which files make up a unit, in which generation, by whom, from what. Values, their JSON, a strict reader."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+from urllib.parse import quote
+
+from reconciler.errors import LakeError
+from reconciler.lake.strict import Fields
+from reconciler.usage.tables import SCHEMA_VERSION, TABLES, Table
+
+FORMAT: Final = "kquota-lake-manifest"
+FORMAT_VERSION: Final = 1
+UNITS: Final = "_units"
+"""Folder of the manifests; engines that list folders skip names that begin with an underscore."""
+
+_NAME: Final = re.compile(r"(\d{10})\.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What is committed at once: a table's rows of one cluster and day.
+
+    Attributes:
+        table: Which table.
+        cluster_id: Kafka's cluster id, never "".
+        day: UTC.
+    """
+
+    table: Table
+    cluster_id: str
+    day: date
+
+    def __post_init__(self) -> None:
+        if not self.cluster_id:
+            raise LakeError(f"a unit of {self.table.name} needs a cluster id")
+
+    @property
+    def manifests(self) -> str:
+        """The folder of its manifests."""
+        return f"{cluster_manifests(self.table, self.cluster_id)}/{self.day.isoformat()}"
+
+    @property
+    def folder(self) -> str:
+        """The folder of its files."""
+        return f"{self.table.name}/{safe(self.cluster_id)}/{self.day.isoformat()}"
+
+    def generation(self, number: int) -> str:
+        """The path of one of its manifests."""
+        return f"{self.manifests}/{number:010d}.json"
+
+    def __str__(self) -> str:
+        return f"{self.table.name} of {self.cluster_id} on {self.day}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """One file.
+
+    Attributes:
+        path: From the root of the store.
+        size: In bytes.
+        rows: How many.
+        sha256: Of its bytes, hexadecimal.
+    """
+
+    path: str
+    size: int
+    rows: int
+    sha256: str
+
+    def __post_init__(self) -> None:
+        if self.size < 0 or self.rows < 0 or not re.fullmatch("[0-9a-f]{64}", self.sha256):
+            raise LakeError("size, rows or sha256 cannot be true", path=self.path)
+        if not is_inside(self.path):
+            raise LakeError("a file must lie inside the store", path=self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One generation of a unit.
+
+    Attributes:
+        unit: Of what.
+        generation: 1, 2, …; the highest counts.
+        schema_version: Of the tables, when it was made.
+        run_id: By which run.
+        made_ms: When, by that run's clock.
+        files: Its files; none = the unit has no rows.
+        counts: Named states of what went in, for people.
+        inputs: What it was made from, by name: generations, digests, moments.
+        partial: What is missing of it, in sentences.
+    """
+
+    unit: Unit
+    generation: int
+    schema_version: int
+    run_id: str
+    made_ms: int
+    files: tuple[File, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    partial: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where it is kept."""
+        return self.unit.generation(self.generation)
+
+    @property
+    def rows(self) -> int:
+        """How many rows its files hold."""
+        return sum(one.rows for one in self.files)
+
+    def json(self) -> bytes:
+        """Its text."""
+        return (
+            json.dumps(
+                {
+                    "format": FORMAT,
+                    "format_version": FORMAT_VERSION,
+                    "table": self.unit.table.name,
+                    "cluster_id": self.unit.cluster_id,
+                    "day": self.unit.day.isoformat(),
+                    "generation": self.generation,
+                    "schema_version": self.schema_version,
+                    "run_id": self.run_id,
+                    "made_ms": self.made_ms,
+                    "files": [
+                        {"path": one.path, "size": one.size, "rows": one.rows, "sha256": one.sha256}
+                        for one in self.files
+                    ],
+                    "counts": dict(sorted(self.counts.items())),
+                    "inputs": dict(sorted(self.inputs.items())),
+                    "partial": list(self.partial),
+                },
+                ensure_ascii=False,
+                indent=1,
+            )
+            + "\n"
+        ).encode()
+
+
+def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
+    """The manifest that a file holds.
+
+    Args:
+        content: The file.
+        path: Its name, for errors.
+        expected: Of which unit it has to be; any by default.
+
+    Raises:
+        LakeError: It is no manifest, damaged, of a version that this program does not read, or of another unit.
+    """
+    top = Fields.parsed(content, path)
+    check_format(top, FORMAT, FORMAT_VERSION)
+    name = top.text("table")
+    table = TABLES.get(name)
+    if table is None:
+        raise LakeError(f"the table {name!r} is not known", path=path, hint="upgrade kquota")
+    made = Manifest(
+        unit=Unit(table=table, cluster_id=top.text("cluster_id"), day=top.day("day")),
+        generation=top.number("generation"),
+        schema_version=schema_version(top),
+        run_id=top.text("run_id"),
+        made_ms=top.number("made_ms"),
+        files=tuple(_file(one) for one in top.objects("files")),
+        counts=top.numbers("counts"),
+        inputs=top.words("inputs"),
+        partial=top.texts("partial"),
+    )
+    top.end()
+    if expected is not None and made.unit != expected:
+        raise LakeError(f"speaks of {made.unit}, not of {expected}", path=path)
+    return made
+
+
+def _file(one: Fields) -> File:
+    made = File(
+        path=one.text("path"),
+        size=one.number("size"),
+        rows=one.number("rows"),
+        sha256=one.text("sha256"),
+    )
+    one.end()
+    return made
+
+
+def check_format(top: Fields, name: str, version: int) -> None:
+    """Whether a file says that it is what we want to read.
+
+    Raises:
+        LakeError: It is something else, or of a newer version.
+    """
+    said = top.text("format")
+    if said != name:
+        raise LakeError(f"is {said!r} and not {name!r}", path=top.path)
+    found = top.number("format_version")
+    if found > version:
+        raise LakeError(
+            f"is of format version {found}; this program reads up to {version}",
+            path=top.path,
+            hint="upgrade kquota",
+        )
+
+
+def schema_version(top: Fields) -> int:
+    """The version of the tables that a file speaks of: ours, or the one before.
+
+    Raises:
+        LakeError: It is newer or older.
+    """
+    found = top.number("schema_version")
+    if found > SCHEMA_VERSION:
+        raise LakeError(
+            f"was written with schema version {found}; this program reads {SCHEMA_VERSION - 1}"
+            f" and {SCHEMA_VERSION}",
+            path=top.path,
+            hint="upgrade kquota here, or everywhere it writes to this place at once",
+        )
+    if found < SCHEMA_VERSION - 1:
+        raise LakeError(
+            f"was written with schema version {found}; this program reads {SCHEMA_VERSION - 1}"
+            f" and {SCHEMA_VERSION}",
+            path=top.path,
+            hint="make it again with kquota spark ingest",
+        )
+    return found
+
+
+def number_of(path: str) -> int | None:
+    """The generation that a manifest's path names; ``None`` = it is something else."""
+    found = _NAME.fullmatch(path.rpartition("/")[2])
+    return int(found[1]) if found else None
+
+
+def cluster_manifests(table: Table, cluster_id: str) -> str:
+    """The folder of all manifests of a cluster."""
+    return f"{table.name}/{UNITS}/{safe(cluster_id)}"
+
+
+def safe(name: str) -> str:
+    """A name as one part of a path that every store, Spark and every shell take alike; different names stay different.
+
+    Percent-encoding with ``~`` in place of ``%``: a percent sign means itself to some readers and an escape to others.
+    What Spark would skip (a leading ``_`` or ``.``) is encoded, too.
+    """
+    encoded = quote(name, safe="", errors="surrogatepass").replace("~", "%7E").replace("%", "~")
+    return encoded if encoded[:1] not in {"_", "."} else f"~{ord(encoded[0]):02X}{encoded[1:]}"
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path stays below the root: no ``..``, nothing empty, no beginning slash."""
+    return all(part not in {"", ".", ".."} for part in path.split("/"))

@@ -1,0 +1,162 @@
+"""Rows as Parquet files: sorted by the table's key, so that readers can skip; the same rows give the same bytes."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from reconciler.errors import LakeError
+from reconciler.lake import arrow
+from reconciler.usage.tables import Kind, Table
+
+ROW_GROUP: Final = 65_536
+"""Rows that are read or skipped together: a bucket's day on six brokers is one or two of these."""
+
+WRITE_ANEW: Final = "run ingest, or the job that made it, again for this day"
+
+
+def written(table: Table, rows: pa.Table) -> bytes:
+    """The file of these rows.
+
+    Raises:
+        LakeError: The rows do not fit the table.
+    """
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        in_order(table, arrow.conformed(table, rows)),
+        sink,
+        row_group_size=ROW_GROUP,
+        compression="zstd",
+        use_dictionary=[one.name for one in table.columns if one.kind is Kind.TEXT],
+        write_statistics=True,
+        write_page_index=True,
+        data_page_size=1 << 20,
+        version="2.6",
+    )
+    return bytes(sink.getvalue())
+
+
+def in_order(table: Table, rows: pa.Table) -> pa.Table:
+    """Rows sorted by the key of their table, ties by the other columns: one order for one set of rows."""
+    others = (
+        one.name
+        for one in table.columns
+        if one.kind is not Kind.TEXTS and one.name not in table.key
+    )
+    keys = [
+        (name, ranks)
+        for name in (*table.key, *others)
+        if (ranks := _ranks(rows.column(name))) is not None
+    ]
+    if not keys:
+        return rows
+    order = pc.sort_indices(
+        pa.table(dict(keys)), sort_keys=[(name, "ascending") for name, _ in keys]
+    )
+    return rows.take(order).combine_chunks()
+
+
+def _ranks(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+    """Numbers in the order of the values; ``None`` where all are equal.
+
+    Texts repeat a lot: to sort the few that differ and then whole numbers takes a fraction of the time.
+    """
+    if not pa.types.is_string(column.type):
+        return column
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.unify_dictionaries().combine_chunks()
+    if len(coded.dictionary) < 2 and not coded.null_count:
+        return None
+    places = pc.sort_indices(pc.sort_indices(coded.dictionary))
+    return places.take(coded.indices)
+
+
+def read(
+    table: Table,
+    content: bytes,
+    *,
+    path: str,
+    columns: Sequence[str] | None = None,
+    where: pc.Expression | None = None,
+) -> pa.Table:
+    """The rows of a file.
+
+    Args:
+        table: What it holds.
+        content: The whole file.
+        path: Its name, for errors.
+        columns: Which columns, in this order; all by default.
+        where: Which rows; row groups whose statistics exclude them are not decoded.
+
+    Raises:
+        LakeError: The file is damaged or cut off, does not fit the table, or a column is unknown.
+    """
+    unknown = [name for name in columns or () if name not in table.names]
+    if unknown:
+        raise LakeError(f"{table.name} has no column {unknown[0]!r}", path=path)
+    wanted = arrow.schema(table)
+    try:
+        fragment = ds.ParquetFileFormat().make_fragment(pa.BufferReader(content))
+        found = fragment.physical_schema
+        arrow.check_columns(table, found, path)
+        files = ds.FileSystemDataset([fragment], wanted, ds.ParquetFileFormat())
+        rows = files.to_table(columns=list(columns) if columns is not None else None, filter=where)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+    return _whole(table, rows, path)
+
+
+def _whole(table: Table, rows: pa.Table, path: str) -> pa.Table:
+    for one in table.columns:
+        if one.name in rows.schema.names and not one.null and rows.column(one.name).null_count:
+            raise LakeError(
+                f"the column {one.name!r} of {table.name} has values that are null, which none may be",
+                path=path,
+                hint=arrow.ASK_FOR_WHOLE,
+            )
+    wanted = arrow.schema(table)
+    fields = [wanted.field(name) for name in rows.schema.names]
+    return rows.cast(pa.schema(fields, metadata=wanted.metadata))
+
+
+def count(content: bytes, path: str) -> int:
+    """How many rows a file holds, by its end.
+
+    Raises:
+        LakeError: It is damaged or cut off.
+    """
+    try:
+        return int(pq.read_metadata(pa.BufferReader(content)).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+
+
+def check_same(content: bytes, *, size: int, sha256: str, path: str) -> None:
+    """Whether a file is the one that was committed.
+
+    Raises:
+        LakeError: It is not.
+    """
+    if len(content) != size:
+        raise LakeError(
+            f"has {len(content)} bytes where {size} were committed: it was cut off or replaced",
+            path=path,
+            hint=WRITE_ANEW,
+        )
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise LakeError(
+            "has other bytes than were committed: it was damaged or replaced",
+            path=path,
+            hint=WRITE_ANEW,
+        )
+
+
+def damaged(path: str, error: Exception) -> LakeError:
+    """What to say of a file that Arrow cannot read."""
+    first = str(error).strip().partition("\n")[0][:200]
+    return LakeError(f"is no whole Parquet file ({first})", path=path, hint=WRITE_ANEW)

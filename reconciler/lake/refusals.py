@@ -1,0 +1,63 @@
+"""What object stores refuse, as errors of ours: a sentence, the file, what to do; no credentials, no debug dumps."""
+
+from typing import Final
+
+from obstore import exceptions
+
+from reconciler.errors import LakeConflict, LakeError
+from reconciler.lake.address import without_secrets
+
+EXCEPTIONS: Final = (exceptions.BaseError, OSError, ValueError)
+"""Everything that obstore raises; it has classes of Python's own where there is one, such as FileNotFoundError."""
+
+RIGHTS: Final = "check the credentials and their rights; object stores also answer so for a missing file where they may not be listed"
+
+_BY_CLASS: Final[tuple[tuple[type[Exception], str, str], ...]] = (
+    (FileNotFoundError, "is not there", "check the address"),
+    (exceptions.NotFoundError, "is not there", "check the address"),
+    (PermissionError, "may not be used", RIGHTS),
+    (exceptions.PermissionDeniedError, "may not be used", RIGHTS),
+    (exceptions.UnauthenticatedError, "may not be used without valid credentials", RIGHTS),
+    (exceptions.InvalidPathError, "is no path that a store can keep", ""),
+    (ValueError, "is no path that a store can keep", ""),
+    (exceptions.NotSupportedError, "cannot be done by this kind of store", ""),
+)
+_BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
+    # LocalFileSystem and HTTP have one class for nearly everything.
+    ("Permission denied", "may not be read", "check who owns the files"),
+    ("Unable to canonicalize filesystem root", "there is no such folder", "create it, or check the address"),
+    ("Requested range was invalid", "is shorter than it should be", "it was cut off; write it anew"),
+    ("No such bucket", "there is no such bucket", "create it, or check the address"),
+    ("NoSuchBucket", "there is no such bucket", "create it, or check the address"),
+    ("Account must be specified", "no storage account is known", "set AZURE_STORAGE_ACCOUNT_NAME"),
+    ("error sending request", "could not be reached", "check address, network and, for own servers, AWS_ENDPOINT_URL; http:// wants AWS_ALLOW_HTTP=true"),
+    ("timed out", "did not answer in time", "check the network, then try again"),
+    ("Metadata", "no credentials were found", "set those of the store in the environment, for example AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+)  # fmt: skip
+
+
+def is_absence(error: Exception) -> bool:
+    """Whether it says that there is no such file."""
+    return isinstance(error, FileNotFoundError | exceptions.NotFoundError)
+
+
+def refused(error: Exception, path: str) -> LakeError:
+    """The error that people see.
+
+    Args:
+        error: What obstore raised.
+        path: Which file, shown without secrets.
+    """
+    if isinstance(
+        error, exceptions.AlreadyExistsError | exceptions.PreconditionError | FileExistsError
+    ):
+        return LakeConflict("it exists already", path=path)
+    said = str(error)
+    for words, message, hint in _BY_WORDS:
+        if words in said:
+            return LakeError(message, path=path, hint=hint)
+    for kind, message, hint in _BY_CLASS:
+        if isinstance(error, kind):
+            return LakeError(message, path=path, hint=hint)
+    first = without_secrets(said.strip().partition("\n")[0])[:300]
+    return LakeError(f"the store refused: {first or type(error).__name__}", path=path)

@@ -1,0 +1,265 @@
+"""Where files are kept: a folder, memory, or an object store, behind six verbs. The only door to ``obstore``.
+
+"Create, unless it exists" is what everything else stands on: a link on a disk, ``If-None-Match: *`` in object stores.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import obstore
+from obstore.store import (
+    AzureStore,
+    GCSStore,
+    HTTPStore,
+    LocalStore,
+    MemoryStore,
+    S3Store,
+)
+
+from reconciler.errors import LakeConflict, LakeError
+from reconciler.lake import address, local, refusals
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+CONNECT: Final = timedelta(seconds=5)
+WHOLE: Final = timedelta(minutes=10)
+"""One request with its body: a day of a large cluster over a slow line."""
+SILENCE: Final = timedelta(seconds=60)
+TRIES: Final = 4
+TRIED_FOR: Final = timedelta(seconds=45)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A file as a listing shows it.
+
+    Attributes:
+        path: From the root of the store.
+        size: In bytes.
+        modified_ms: When it was written, by the store's clock.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+class Store:
+    """Files by their path; parts of a path are separated by ``/`` and contain no ``..``."""
+
+    def __init__(self, at: address.Address, objects: "ObjectStore") -> None:
+        self._at = at
+        self._objects = objects
+        self._folder = Path(at.root or "/") if at.scheme == address.FOLDER else None
+
+    @property
+    def shown(self) -> str:
+        """Its address for people, without credentials."""
+        return self._at.shown
+
+    @property
+    def folder(self) -> Path | None:
+        """Where it is on this machine's disks, ``None`` if it is not."""
+        return self._folder
+
+    def where(self, path: str) -> str:
+        """A file's address for people."""
+        return f"{self._at.shown.removesuffix('/')}/{path}"
+
+    def uri(self, path: str) -> str:
+        """What Spark reads this file as.
+
+        Raises:
+            LakeError: Spark cannot read from here.
+        """
+        return self._at.spark(path)
+
+    def find(self, path: str) -> bytes | None:
+        """A file, ``None`` if there is none.
+
+        Raises:
+            LakeError: It may not be read, or nobody answers.
+        """
+        try:
+            return bytes(obstore.get(self._objects, path).bytes())
+        except refusals.EXCEPTIONS as error:
+            if refusals.is_absence(error):
+                return None
+            raise refusals.refused(error, self.where(path)) from error
+
+    def get(self, path: str) -> bytes:
+        """A file.
+
+        Raises:
+            LakeError: There is none, it may not be read, or nobody answers.
+        """
+        found = self.find(path)
+        if found is None:
+            raise LakeError("is not there", path=self.where(path))
+        return found
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """Some bytes of a file, ``end`` not included; fewer where the file ends before.
+
+        Raises:
+            LakeError: As :meth:`get`, or the file ends before ``start``.
+        """
+        if start >= end:
+            return b""
+        try:
+            return bytes(obstore.get_range(self._objects, path, start=start, end=end))
+        except refusals.EXCEPTIONS as error:
+            raise refusals.refused(error, self.where(path)) from error
+
+    def put(self, path: str, content: bytes, *, create: bool = False) -> None:
+        """Writes a file: whole or not at all, whoever dies meanwhile.
+
+        Args:
+            path: Where.
+            content: What.
+            create: Whether there must not be one yet.
+
+        Raises:
+            LakeConflict: There is one (``create``), with another content.
+            LakeError: It cannot be written.
+        """
+        self._must_write(path)
+        try:
+            if self._folder is not None:
+                local.write(self._folder / path, content, create=create)
+            elif create:
+                _ = obstore.put(self._objects, path, content, mode="create")
+            else:
+                _ = obstore.put(self._objects, path, content)
+        except refusals.EXCEPTIONS as error:
+            refused = refusals.refused(error, self.where(path))
+            # An answer can get lost: then the second try of the same request meets its own first.
+            if isinstance(refused, LakeConflict) and self.find(path) == content:
+                return
+            raise refused from error
+
+    def stored(self, prefix: str = "") -> tuple[Stored, ...]:
+        """Every file below a folder, sorted by path; none if there is no such folder.
+
+        Raises:
+            LakeError: It may not be listed, or nobody answers.
+        """
+        if self._at.scheme in address.WEB:
+            raise LakeError("files of a web address cannot be listed", path=self.shown)
+        try:
+            listed = obstore.list(self._objects, prefix or None, chunk_size=1000)
+            found = [
+                Stored(
+                    path=one["path"],
+                    size=one["size"],
+                    modified_ms=int(one["last_modified"].timestamp() * 1000),
+                )
+                for chunk in listed
+                for one in chunk
+            ]
+        except refusals.EXCEPTIONS as error:
+            raise refusals.refused(error, self.where(prefix)) from error
+        return tuple(sorted(found, key=lambda one: one.path))
+
+    def paths(self, prefix: str = "") -> list[tuple[str, int]]:
+        """``(path, size)`` of every file below a folder, sorted.
+
+        Raises:
+            LakeError: As :meth:`stored`.
+        """
+        return [(one.path, one.size) for one in self.stored(prefix)]
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Removes files; those that are not there are fine.
+
+        Raises:
+            LakeError: One may not be removed.
+        """
+        named = sorted(set(paths))
+        if not named:
+            return
+        self._must_write(named[0])
+        if self._folder is not None:
+            for path in named:
+                local.remove(self._folder / path, self._folder)
+            return
+        try:
+            obstore.delete(self._objects, named)
+        except refusals.EXCEPTIONS as error:
+            if not refusals.is_absence(error):
+                raise refusals.refused(error, self.where(named[0])) from error
+            if len(named) > 1:
+                for path in named:
+                    self.delete([path])
+
+    def _must_write(self, path: str) -> None:
+        if self._at.scheme in address.WEB:
+            raise LakeError(
+                "a web address is only read",
+                path=self.where(path),
+                hint="write to the folder or bucket behind it",
+            )
+        if path.startswith("/") or any(part in {"", ".", ".."} for part in path.split("/")):
+            raise LakeError("is no path that a store can keep", path=path)
+
+
+def opened(uri: str, *, create: bool = False) -> Store:
+    """The store at an address.
+
+    Credentials and endpoints of object stores come from the environment, by the names that their own tools use
+    (``AWS_…``, ``GOOGLE_…``, ``AZURE_STORAGE_…``).
+
+    Args:
+        uri: A folder, ``file://``, ``memory://`` (a new one each time), ``s3://``, ``gs://``, ``az://``, ``https://``.
+        create: Whether a folder that is not there is made.
+
+    Raises:
+        LakeError: The scheme is unknown, the folder is missing, or the environment lacks something.
+    """
+    at = address.parsed(uri)
+    if at.scheme == address.MEMORY:
+        return Store(at, MemoryStore())
+    if at.scheme == address.FOLDER:
+        return Store(at, _folder(at, create=create))
+    client: ClientConfig = {"connect_timeout": CONNECT, "timeout": WHOLE, "read_timeout": SILENCE}
+    retries: RetryConfig = {"max_retries": TRIES, "retry_timeout": TRIED_FOR}
+    if at.scheme == "http":
+        client["allow_http"] = True
+    full = f"{at.scheme}://{at.root}"
+    try:
+        return Store(
+            at, _OBJECTS[at.scheme].from_url(full, client_options=client, retry_config=retries)
+        )
+    except refusals.EXCEPTIONS as error:
+        raise refusals.refused(error, at.shown) from error
+
+
+_OBJECTS: Final[dict[str, type[S3Store] | type[GCSStore] | type[AzureStore] | type[HTTPStore]]] = {
+    "s3": S3Store,
+    "gs": GCSStore,
+    "az": AzureStore,
+    "https": HTTPStore,
+    "http": HTTPStore,
+}
+
+
+def _folder(at: address.Address, *, create: bool) -> LocalStore:
+    folder = Path(at.root or "/")
+    try:
+        if create:
+            folder.mkdir(parents=True, exist_ok=True)
+        if not folder.is_dir():
+            raise LakeError(
+                "is a file and not a folder" if folder.exists() else "there is no such folder",
+                path=at.shown,
+                hint="create it, or check the address",
+            )
+        return LocalStore(folder)
+    except OSError as error:
+        raise local.refused(folder, error) from error
+    except refusals.EXCEPTIONS as error:
+        raise refusals.refused(error, at.shown) from error

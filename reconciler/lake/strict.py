@@ -1,0 +1,116 @@
+"""JSON objects read strictly: every field once, of its type, and none that nobody knows."""
+
+import json
+from collections.abc import Mapping
+from datetime import date
+from typing import NoReturn
+
+from reconciler.errors import LakeError
+
+
+class Fields:
+    """The fields of one JSON object; each is asked for once, then :meth:`end` finds what is left."""
+
+    def __init__(self, found: Mapping[str, object], path: str) -> None:
+        self._left = dict(found)
+        self.path = path
+
+    @classmethod
+    def parsed(cls, content: bytes, path: str) -> "Fields":
+        """The object that a file holds.
+
+        Raises:
+            LakeError: It is not JSON, no object, or a name stands in it twice.
+        """
+
+        def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+            found = dict(pairs)
+            if len(found) != len(pairs):
+                raise LakeError("a name stands twice in one object", path=path)
+            return found
+
+        try:
+            found: object = json.loads(content, object_pairs_hook=once)
+        except (ValueError, RecursionError) as error:
+            raise LakeError(
+                f"is no JSON ({error})" if content else "is empty",
+                path=path,
+                hint="it was cut off or damaged",
+            ) from error
+        if not isinstance(found, dict):
+            raise LakeError("is no JSON object", path=path)
+        return cls(found, path)
+
+    def text(self, name: str) -> str:
+        """A text.
+
+        Raises:
+            LakeError: It is missing or something else, as in every method here.
+        """
+        found = self._take(name)
+        return found if isinstance(found, str) else self._wrong(name, "a text")
+
+    def number(self, name: str) -> int:
+        """A whole number that is not negative."""
+        found = self._take(name)
+        if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
+            return found
+        return self._wrong(name, "a whole number from 0")
+
+    def day(self, name: str) -> date:
+        """A date as YYYY-MM-DD."""
+        try:
+            return date.fromisoformat(self.text(name))
+        except ValueError:
+            return self._wrong(name, "a date")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
+        found = self._take(name)
+        if isinstance(found, list) and all(isinstance(one, str) for one in found):
+            return tuple(found)
+        return self._wrong(name, "a list of texts")
+
+    def numbers(self, name: str) -> dict[str, int]:
+        """Whole numbers by name."""
+        found = self._take(name)
+        if isinstance(found, dict):
+            inner = Fields(found, self.path)
+            return {key: inner.number(key) for key in found}
+        return self._wrong(name, "an object of whole numbers")
+
+    def words(self, name: str) -> dict[str, str]:
+        """Texts by name."""
+        found = self._take(name)
+        if isinstance(found, dict):
+            inner = Fields(found, self.path)
+            return {key: inner.text(key) for key in found}
+        return self._wrong(name, "an object of texts")
+
+    def objects(self, name: str) -> tuple["Fields", ...]:
+        """A list of objects."""
+        found = self._take(name)
+        if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+            return tuple(Fields(one, self.path) for one in found)
+        return self._wrong(name, "a list of objects")
+
+    def end(self) -> None:
+        """Called after the last field.
+
+        Raises:
+            LakeError: There is a field that nobody asked for.
+        """
+        if self._left:
+            raise LakeError(
+                f"the field {min(self._left)!r} is not known",
+                path=self.path,
+                hint="a newer version may have written it: upgrade kquota",
+            )
+
+    def _take(self, name: str) -> object:
+        if name not in self._left:
+            raise LakeError(f"the field {name!r} is missing", path=self.path)
+        return self._left.pop(name)
+
+    def _wrong(self, name: str, wanted: str) -> NoReturn:
+        raise LakeError(f"the field {name!r} is not {wanted}", path=self.path)
