@@ -95,33 +95,89 @@ def impact(
         QuotaValueError: Samples out of order or out of range, or a limit that cannot be simulated.
     """
     samples = summed(part.samples for part in parts)
-    before = [
-        simulate(kind, arrivals(part.samples, max_gap_ms), part.limit, min_delay_ms)
-        for part in parts
-    ]
-    seen = [found for part in parts if (found := throttled_ms(part.samples)) is not None]
-    longest = max(before, key=_length, default=None)
+    tells = bool(samples) and answer in (Answer.EXACT, Answer.BOUND)
+    return weighed(
+        answer,
+        [part.limit for part in parts],
+        limit,
+        Facts(
+            samples=len(samples),
+            covered_ms=covered_ms(samples),
+            censored_ms=censored_ms(samples),
+            wanted_more=any(one.censored is Censored.YES for one in samples),
+            may_have_wanted_more=any(one.censored is not Censored.NO for one in samples),
+            before=tuple(
+                simulate(kind, arrivals(part.samples, max_gap_ms), part.limit, min_delay_ms)
+                for part in parts
+            ),
+            observed_ms=tuple(throttled_ms(part.samples) for part in parts),
+            after=(
+                simulate(kind, arrivals(samples, max_gap_ms), limit, min_delay_ms)
+                if tells
+                else None
+            ),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What has to be known of the samples to judge them; an engine may gather it in its own way.
+
+    Attributes:
+        samples: How many moments the sum of the parts has.
+        covered_ms: The time that they stand for.
+        censored_ms: The part of it in which clients wanted more than was recorded.
+        wanted_more: Whether they ever did.
+        may_have_wanted_more: Whether they ever did, or it is not known.
+        before: Of each part under its own limit.
+        observed_ms: For how long the broker was seen to throttle each part; ``None`` = not recorded.
+        after: Of the sum of the parts under the limit to come; ``None`` where the answer allows no figure.
+    """
+
+    samples: int
+    covered_ms: int
+    censored_ms: int
+    wanted_more: bool
+    may_have_wanted_more: bool
+    before: tuple[Forecast, ...]
+    observed_ms: tuple[int | None, ...]
+    after: Forecast | None
+
+
+def weighed(
+    answer: Answer, limits: Sequence[int | None], limit: int | None, facts: Facts
+) -> Impact:
+    """The verdict on what was found.
+
+    Args:
+        answer: How far the parts say what the bucket will use.
+        limits: Of the parts today, in units; ``None`` = unlimited.
+        limit: To come.
+        facts: Of the parts, in the order of ``limits``, and of their sum.
+    """
+    longest = max(facts.before, key=_length, default=None)
     judged: Judged
-    if not samples or longest is None or answer is Answer.NO_DATA:
+    if not facts.samples or longest is None or answer is Answer.NO_DATA:
         judged = Verdict.NO_DATA, Bound.EXACT, None
-    elif answer is Answer.NOT_IDENTIFIABLE:
+    elif answer is Answer.NOT_IDENTIFIABLE or facts.after is None:
         judged = Verdict.NOT_IDENTIFIABLE, Bound.EXACT, None
+    elif answer is Answer.BOUND:
+        judged = _by_bound(facts, limit, facts.after)
     else:
-        after = simulate(kind, arrivals(samples, max_gap_ms), limit, min_delay_ms)
-        if answer is Answer.BOUND:
-            judged = _by_bound(samples, limit, after)
-        else:
-            went = move(parts[0].limit, limit) if len(parts) == 1 else None
-            judged = _exactly(samples, limit, longest, after, went)
+        went = move(limits[0], limit) if len(limits) == 1 else None
+        judged = _exactly(facts, limit, longest, facts.after, went)
     verdict, bound, figure = judged
     return Impact(
         verdict=verdict,
         bound=bound,
         before=longest,
-        observed_throttled_ms=max(seen, default=None),
+        observed_throttled_ms=max(
+            (one for one in facts.observed_ms if one is not None), default=None
+        ),
         after=figure,
-        covered_ms=covered_ms(samples),
-        censored_ms=censored_ms(samples),
+        covered_ms=facts.covered_ms,
+        censored_ms=facts.censored_ms,
     )
 
 
@@ -130,33 +186,21 @@ Judged: TypeAlias = tuple[Verdict, Bound, Forecast | None]
 
 
 def _exactly(
-    samples: Sequence[Sample],
-    limit: int | None,
-    before: Forecast,
-    after: Forecast,
-    went: Move | None,
+    facts: Facts, limit: int | None, before: Forecast, after: Forecast, went: Move | None
 ) -> Judged:
     """The series is the bucket's own. Under a looser limit a censored one says "better" and no number."""
-    if went is Move.LOOSER and limit is not None and _wanted_more(samples):
+    if went is Move.LOOSER and limit is not None and facts.wanted_more:
         return Verdict.BETTER, Bound.AT_MOST, None
-    low = limit is not None and (after.is_lower_bound or _may_have_wanted_more(samples))
+    low = limit is not None and (after.is_lower_bound or facts.may_have_wanted_more)
     return compared(before, after), Bound.AT_LEAST if low else Bound.EXACT, after
 
 
-def _by_bound(samples: Sequence[Sample], limit: int | None, after: Forecast) -> Judged:
+def _by_bound(facts: Facts, limit: int | None, after: Forecast) -> Judged:
     """Safe if even all of it together would not be throttled; a sum of censored rates bounds nothing."""
-    bounded = limit is None or not _may_have_wanted_more(samples)
+    bounded = limit is None or not facts.may_have_wanted_more
     if bounded and not after.throttled_ms and not after.is_lower_bound:
         return Verdict.SAFE_BY_BOUND, Bound.AT_MOST, after
     return Verdict.NOT_IDENTIFIABLE, Bound.AT_MOST, None
-
-
-def _wanted_more(samples: Sequence[Sample]) -> bool:
-    return any(one.censored is Censored.YES for one in samples)
-
-
-def _may_have_wanted_more(samples: Sequence[Sample]) -> bool:
-    return any(one.censored is not Censored.NO for one in samples)
 
 
 def _length(forecast: Forecast) -> tuple[int, int]:

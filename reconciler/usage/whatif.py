@@ -48,14 +48,14 @@ def judged(
             max_gap_ms=cadence.max_gap_ms,
             min_delay_ms=min_delay_ms,
         )
-        if one.answer is Answer.NOT_IDENTIFIABLE:
-            told = replace(told, verdict=Verdict.NOT_IDENTIFIABLE, bound=Bound.EXACT)
         found.append(row_of(question.cluster_id, one, told))
     return tuple(found)
 
 
 def row_of(cluster_id: str, one: Asked, told: Impact) -> ImpactRow:
-    """What was asked with what came of it."""
+    """What was asked with what came of it; what cannot be identified stays that, seen or not."""
+    if one.answer is Answer.NOT_IDENTIFIABLE:
+        told = replace(told, verdict=Verdict.NOT_IDENTIFIABLE, bound=Bound.EXACT)
     before, after = told.before, told.after
     unseen = told.verdict is Verdict.NO_DATA and one.answer is not Answer.NO_DATA
     return ImpactRow(
