@@ -1,0 +1,118 @@
+"""Levels of entities as columns, and limits of a ladder laid beside each name: what resolving stands on. No joins to clients here.
+
+A limit belongs to one of ten levels (``quota.entity.level``), and a level is looked up by the names that it fixes:
+1 by user and client id; 2 and 3 by the user; 4 and 7 by the client id; 5, 6 and 8 by nothing; 9 by the address; 10 by
+nothing. So four tables answer for eight levels, each with one row per name and one column per level: a join can
+neither multiply rows nor has a candidate to be exploded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
+from reconciler.quota.entity import level as level_of
+from reconciler.quota.keys import COLUMNS
+from reconciler.quota.patterns import FORMS
+
+_SLOTS: Final[dict[str, Slot]] = {"named": "a", "default": DEFAULT, "absent": ABSENT}
+_LEVELS: Final = {
+    (user, client_id, ip): level_of(Entity((_SLOTS[user], _SLOTS[client_id], _SLOTS[ip])))
+    for user, client_id, ip in FORMS
+}
+"""Kinds of the three slots -> level, as the core says."""
+
+TWICE: Final = "a limit stands twice"
+"""Begins the error of a job that was given two values for one pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """Levels that are looked up by the same names.
+
+    Attributes:
+        names: The columns that a client has to share with the limit, besides its cluster.
+        levels: Which levels, closest first.
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[int, ...]
+
+
+CLIENT_SIDES: Final = (
+    Side(names=("user", "client_id"), levels=(1,)),
+    Side(names=("user",), levels=(2, 3)),
+    Side(names=("client_id",), levels=(4, 7)),
+    Side(names=(), levels=(5, 6, 8)),
+)
+IP_SIDES: Final = (Side(names=("ip",), levels=(9,)), Side(names=(), levels=(10,)))
+
+
+def level(user_kind: Column, client_kind: Column, ip_kind: Column) -> Column:
+    """``quota.entity.level`` of the kinds of ``quota_entry``; null for a shape that Kafka's managers do not know."""
+    found: Column | None = None
+    for (user, client_id, ip), number in _LEVELS.items():
+        fits = (user_kind == user) & (client_kind == client_id) & (ip_kind == ip)
+        found = fn.when(fits, fn.lit(number)) if found is None else found.when(fits, fn.lit(number))
+    if found is None:
+        raise ValueError("no levels")
+    return found
+
+
+def levelled(entries: DataFrame) -> DataFrame:
+    """The limits that a client can be held to, with their ``level``; foreign types and foreign keys are gone.
+
+    An entity with an empty name is live in some clusters and holds for nobody: the lookup never asks for it.
+    """
+    slots = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind", "ip"))
+    named = reduce(
+        Column.__and__, [(fn.col(kind) != "named") | (fn.col(name) != "") for kind, name in slots]
+    )
+    return (
+        entries.where(fn.col("quota_key").isin([str(key) for key in COLUMNS]))
+        .withColumn("level", level(fn.col("user_kind"), fn.col("client_kind"), fn.col("ip_kind")))
+        .where(fn.col("level").isNotNull() & named)
+    )
+
+
+def laid_out(limits: DataFrame, side: Side, keys: Sequence[str]) -> DataFrame:
+    """One row per cluster and name, one column per level and key, each a struct or null.
+
+    Args:
+        limits: :func:`levelled`; two rows for one pair end the job with :data:`TWICE`.
+        side: Which levels.
+        keys: Quota keys that become columns (:func:`column`); empty = the key is one of the names instead.
+    """
+    found = fn.struct(
+        "value", "quota_units", "value_state", fn.col("entity_json").alias("source_entity"), "level"
+    )
+    columns: list[Column] = []
+    for number in side.levels:
+        for key in keys or ("",):
+            fits = fn.col("level") == number
+            if key:
+                fits = fits & (fn.col("quota_key") == key)
+            columns.append(_only(fits, found).alias(column(number, key)))
+    by = ["cluster_id", *side.names] if keys else ["cluster_id", "quota_key", *side.names]
+    wanted = limits.where(fn.col("level").isin(list(side.levels)))
+    if keys:
+        wanted = wanted.where(fn.col("quota_key").isin(list(keys)))
+    return wanted.groupBy(*by).agg(columns[0], *columns[1:])
+
+
+def column(number: int, key: str = "") -> str:
+    """The name of the column of a level, for one key where there are several."""
+    return f"level_{number}_{key}" if key else f"level_{number}"
+
+
+def _only(fits: Column, found: Column) -> Column:
+    """The one row that fits; more than one is an error and not a choice."""
+    which = fn.when(fits, found)
+    text = fn.concat(
+        fn.lit(f"{TWICE}: "), fn.max(fn.when(fits, fn.concat_ws(" ", "cluster_id", "entity_json", "quota_key"))),
+    )  # fmt: skip
+    return fn.when(fn.count(which) > 1, fn.raise_error(text)).otherwise(fn.max(which))

@@ -1,0 +1,96 @@
+"""Generated limits and clients for both engines, and limits as rows of the tables. A case is a cluster of its own."""
+
+import datetime as dt
+import math
+import random
+from collections.abc import Iterator
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity, kinds
+from reconciler.quota.keys import COLUMNS, RULES
+from reconciler.quota.patterns import FORMS
+from reconciler.quota.precedence import Principal
+from reconciler.quota.state import State, limits_of
+from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
+from reconciler.usage.tables import entity_text, named_text
+
+DAY = dt.date(2026, 11, 1)
+DAY_MS = 1_793_491_200_000
+
+USERS = ("alice", "<default>", "", "zoë 日本", 'a"b\\', "User:x")
+CLIENTS = ("app", "<default>", "", "producer-1", "alice")
+ADDRESSES = ("10.0.0.1", "::1", "0:0:0:0:0:0:0:1", "")
+VALUES = (1.0, 2.0, 1000.0, 1e6, 1_000_000.000_000_5, 0.5, 1e12, 9_999_999_999_999.0, 1e13, 1e20,
+          float(2**63), math.inf, -math.inf, math.nan, 0.0, -1.0, 2.5e-7)  # fmt: skip
+
+Row = tuple[object, ...]
+
+
+def states(draw: random.Random) -> State:
+    """What a cluster may have: any mix of levels, values that nobody should have stored, foreign things."""
+    users, clients = draw.sample(USERS, 3), draw.sample(CLIENTS, 3)
+    shapes = draw.sample(sorted(FORMS), draw.randint(0, len(FORMS)))
+    limits = {}
+    for user, client, ip in shapes:
+        for _ in range(draw.randint(1, 3)):
+            one = entity(
+                user={"named": draw.choice(users), "default": DEFAULT, "absent": ABSENT}[user],
+                client_id={"named": draw.choice(clients), "default": DEFAULT, "absent": ABSENT}[
+                    client
+                ],
+                ip={"named": draw.choice(ADDRESSES), "default": DEFAULT, "absent": ABSENT}[ip],
+            )
+            fitting = [key for key in COLUMNS if RULES[key].on_ip == (one[2] is not ABSENT)]
+            chosen = draw.sample(fitting, draw.randint(1, len(fitting)))
+            limits[one] = limits_of({key: draw.choice(VALUES) for key in chosen})
+    foreign = (((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),)),)
+    strange = dict.fromkeys(list(limits)[:1], (("tenant_rate", 7.0),))
+    return State(
+        limits=limits,
+        foreign_values=strange if draw.random() < 0.3 else {},
+        foreign_entities=foreign if draw.random() < 0.3 else (),
+    )
+
+
+def clients(draw: random.Random) -> list[Principal]:
+    """Clients that some limits name and some do not, each once."""
+    found = {
+        Principal(
+            user=draw.choice((*USERS, "nobody", "")) or None,
+            client_id=draw.choice((*CLIENTS, "other", "")) or None,
+            ip=draw.choice((*ADDRESSES, "10.9.9.9", "", "", "")) or None,
+        )
+        for _ in range(12)
+    }
+    return sorted(found, key=repr)
+
+
+def entry_rows(
+    cluster_id: str, state: State, *, snapshot_id: str = "s1", at_ms: int = DAY_MS
+) -> Iterator[Row]:
+    """A state as rows of ``quota_entry``, foreign keys and types included."""
+    look = (cluster_id, snapshot_id, at_ms)
+    day = dt.date(1970, 1, 1) + dt.timedelta(days=at_ms // 86_400_000)
+    for subject, key, value in state.pairs():
+        units = limit_units(TYPE_OF[key], value) if _finite(key, value) else None
+        yield (*look, *_slots(subject), entity_text(subject), str(key), value, units,
+               str(limit_state(TYPE_OF[key], value)), "describe", day)  # fmt: skip
+    for subject, values in state.foreign_values.items():
+        for name, value in values:
+            yield (*look, *_slots(subject), entity_text(subject), name, value, None, "finite", "describe", day)  # fmt: skip
+    for named, values in state.foreign_entities:
+        for name, value in values:
+            yield (*look, "foreign", "foreign", "foreign", "", "", "", named_text(named), name, value,
+                   None, "finite", "describe", day)  # fmt: skip
+
+
+def _finite(key: object, value: float) -> bool:
+    return limit_state(TYPE_OF[key], value) is ValueState.FINITE  # type: ignore[index]
+
+
+def _slots(subject: Entity) -> tuple[str, ...]:
+    return (*kinds(subject), *(slot if isinstance(slot, str) else "" for slot in subject))
+
+
+def same(one: object, other: object) -> bool:
+    """Equality of rows with NaN equal to itself and nothing else lenient."""
+    return repr(one) == repr(other)
