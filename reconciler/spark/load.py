@@ -1,0 +1,269 @@
+"""What brokers can give, what is promised and served at one time, and who goes beyond a fair share where that is too much.
+
+The definitions are :mod:`reconciler.usage.load` and :mod:`reconciler.usage.capacity`. Sums of bytes are decimals where
+64 bits could be too few.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from reconciler.lake import arrow
+from reconciler.spark import columns, fold
+from reconciler.spark.schemas import conforming, struct
+from reconciler.spark.use import BUCKET, SERIES
+from reconciler.usage.capacity import Use, shares
+from reconciler.usage.load import COINCIDENT_PPM, MOST_PPM, Basis
+from reconciler.usage.reports import Direction
+from reconciler.usage.samples import MILLION, QuotaType
+from reconciler.usage.tables import CAPACITY_ROW, NOISY_ROW
+from reconciler.usage.tags import bucket_of
+
+MOMENT: Final = ("cluster_id", "broker_id", "direction", "ts_ms")
+BROKER: Final = ("cluster_id", "broker_id", "direction")
+_DIRECTIONS: Final = {
+    QuotaType.PRODUCE: Direction.INGRESS,
+    QuotaType.FETCH: Direction.EGRESS,
+}
+_BROKER_COLUMNS: Final = {
+    Direction.INGRESS: ("bytes_in", "replication_in"),
+    Direction.EGRESS: ("bytes_out", "replication_out"),
+}
+_WIDE: Final = "decimal(28,0)"
+
+CAPACITIES: Final = "cluster_id string, direction string, capacity_units bigint, headroom_ppm bigint, replication_factor int"
+"""The schema of capacities: one row per cluster and direction; null = not configured, or no factor assumed."""
+
+
+def direction(quota_type: Column) -> Column:
+    """Which way the bytes of a quota type go; null for what is not bytes."""
+    found = fn.when(
+        quota_type == str(QuotaType.PRODUCE), fn.lit(str(_DIRECTIONS[QuotaType.PRODUCE]))
+    )
+    return found.when(quota_type == str(QuotaType.FETCH), fn.lit(str(_DIRECTIONS[QuotaType.FETCH])))
+
+
+def moments(
+    samples: DataFrame, limits: DataFrame, brokers: DataFrame, max_gap_ms: Column
+) -> DataFrame:
+    """What all clients of a broker together were served at each moment, beside what the broker did in all.
+
+    Args:
+        samples: ``usage_sample`` of produce and fetch; other types are passed over.
+        limits: :data:`~reconciler.spark.use.BUCKET` and ``limit_units``, for buckets that have a limit.
+        brokers: ``broker_sample``.
+        max_gap_ms: A longer gap begins a session.
+
+    Returns:
+        :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.load.Moment`.
+    """
+    bytes_only = samples.where(direction(fn.col("quota_type")).isNotNull())
+    limited = bytes_only.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left")
+    served = fold.rows(limited, SERIES, fn.col("limit_units"), max_gap_ms)
+    null = fn.lit(None).cast("bigint")
+    zero = fn.lit(0).cast("bigint")
+    by_clients = served.select(
+        "cluster_id", "broker_id", direction(fn.col("quota_type")).alias("direction"), "ts_ms", "dt_ms",
+        fn.col("served").alias("served_units"), fn.col("rate_units").alias("recorded_units"),
+        null.alias("broker_units"), null.alias("replication_units"),
+    )  # fmt: skip
+    whole = by_clients
+    for way, (total, replication) in _BROKER_COLUMNS.items():
+        whole = whole.unionByName(
+            brokers.select(
+                "cluster_id", "broker_id", fn.lit(str(way)).alias("direction"), "ts_ms", "dt_ms",
+                zero.alias("served_units"), zero.alias("recorded_units"),
+                fn.col(total).alias("broker_units"), fn.col(replication).alias("replication_units"),
+            )
+        )  # fmt: skip
+    return whole.groupBy(*MOMENT).agg(
+        fn.max("dt_ms").alias("dt_ms"),
+        *(fn.sum(name).alias(name) for name in ("served_units", "recorded_units")),
+        *(fn.max(name).alias(name) for name in ("broker_units", "replication_units")),
+    )
+
+
+def budgeted(at: DataFrame, capacities: DataFrame) -> DataFrame:
+    """Moments with ``budget_units`` (null = not known) and ``basis``: ``load.budget_at``."""
+    joined = at.join(fn.broadcast(capacities), ["cluster_id", "direction"], "left")
+    usable = columns.quotient(
+        fn.col("capacity_units").cast(_WIDE) * fn.col("headroom_ppm"), fn.lit(MILLION)
+    ).cast("bigint")
+    left = fn.greatest(fn.lit(0).cast("bigint"), usable - fn.col("replication_units"))
+    assumed = columns.quotient(usable, fn.col("replication_factor").cast("bigint"))
+    measured = fn.col("replication_units").isNotNull() & fn.col("capacity_units").isNotNull()
+    factored = fn.col("replication_factor").isNotNull() & fn.col("capacity_units").isNotNull()
+    return joined.select(
+        *at.columns,
+        fn.when(measured, left).when(factored, assumed).alias("budget_units"),
+        fn.when(measured, fn.lit(str(Basis.MEASURED)))
+        .when(factored, fn.lit(str(Basis.REPLICATION_FACTOR)))
+        .otherwise(fn.lit(str(Basis.NO_DATA)))
+        .alias("basis"),
+    )
+
+
+def load_ppm(served: Column, dt: Column, available: Column) -> Column:
+    """``load.load_ppm``."""
+    rate = columns.quotient(served.cast(_WIDE) * fn.lit(1000), dt.cast("bigint"))
+    share = columns.quotient(rate.cast(_WIDE) * fn.lit(MILLION), available).cast(_WIDE)
+    none = fn.when(served > 0, fn.lit(MOST_PPM)).otherwise(fn.lit(0))
+    return (
+        fn.when(available.isNull(), fn.lit(None).cast("bigint"))
+        .when(available <= 0, none.cast("bigint"))
+        .otherwise(fn.least(share, fn.lit(MOST_PPM).cast(_WIDE)).cast("bigint"))
+    )
+
+
+def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame) -> DataFrame:
+    """Rows of ``capacity_row``.
+
+    Args:
+        at: What :func:`budgeted` gave.
+        limits: :data:`~reconciler.spark.use.BUCKET` and ``limit_units``.
+        seen: :data:`~reconciler.spark.use.SERIES` of every bucket that a broker saw.
+    """
+    known = at.withColumn(
+        "load_ppm", load_ppm(fn.col("served_units"), fn.col("dt_ms"), fn.col("budget_units"))
+    )
+    rising = (
+        Window.partitionBy(*BROKER)
+        .orderBy(fn.col("load_ppm").asc_nulls_last())
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    whole = Window.partitionBy(*BROKER).orderBy(fn.col("load_ppm").asc_nulls_last()).rowsBetween(
+        Window.unboundedPreceding, Window.unboundedFollowing
+    )  # fmt: skip
+    counted = fn.when(fn.col("load_ppm").isNotNull(), fn.col("dt_ms").cast("bigint"))
+    passed = known.withColumn("_passed", fn.sum(counted).over(rising)).withColumn(
+        "_whole", fn.sum(counted).over(whole)
+    )
+    reached = fn.col("_passed") * fn.lit(MILLION) >= fn.col("_whole") * fn.lit(COINCIDENT_PPM)
+    in_all = _amount("broker_units")
+    named = fn.when(fn.col("broker_units").isNotNull(), _amount("recorded_units"))
+    assumed = fn.max(fn.when(fn.col("basis") == str(Basis.REPLICATION_FACTOR), 1).otherwise(0))
+    found = passed.groupBy(*BROKER).agg(
+        fn.min("budget_units").alias("budget_units"),
+        fn.min(fn.when(reached, fn.col("load_ppm"))).alias("coincident_ppm"),
+        fn.sum(
+            fn.when(fn.col("load_ppm") > MILLION, fn.col("dt_ms").cast("bigint"))
+            .when(fn.col("load_ppm").isNotNull(), fn.lit(0).cast("bigint"))
+        ).alias("overload_ms"),
+        fn.sum(in_all).alias("_in_all"),
+        fn.sum(named).alias("_named"),
+        fn.sum("dt_ms").alias("covered_ms"),
+        assumed.alias("_assumed"),
+    )  # fmt: skip
+    missing = fn.greatest(fn.lit(0).cast(_WIDE), fn.col("_in_all") - fn.col("_named"))
+    unattributed = fn.when(
+        fn.col("_in_all") > 0, columns.quotient(missing * fn.lit(MILLION), fn.col("_in_all"))
+    ).cast("bigint")
+    basis = (
+        fn.when(fn.col("budget_units").isNull(), fn.lit(str(Basis.NO_DATA)))
+        .when(fn.col("_assumed") == 1, fn.lit(str(Basis.REPLICATION_FACTOR)))
+        .otherwise(fn.lit(str(Basis.MEASURED)))
+    )
+    committed = fn.when(
+        fn.col("budget_units") > 0,
+        columns.quotient(
+            fn.coalesce(fn.col("_promised"), fn.lit(0).cast(_WIDE)) * fn.lit(MILLION),
+            fn.col("budget_units"),
+        ),
+    ).cast("bigint")
+    return conforming(
+        found.join(promised(limits, seen), list(BROKER), "left")
+        .withColumn("unattributed_ppm", unattributed)
+        .withColumn("basis", basis)
+        .withColumn("committed_ppm", committed),
+        CAPACITY_ROW,
+    )
+
+
+def _amount(name: str) -> Column:
+    return columns.quotient(
+        fn.col(name).cast(_WIDE) * fn.col("dt_ms").cast("bigint"), fn.lit(1000)
+    ).cast(_WIDE)
+
+
+def promised(limits: DataFrame, seen: DataFrame) -> DataFrame:
+    """The sum of the limits of all buckets that a broker saw, by direction."""
+    there = (
+        seen.select(*SERIES).distinct().join(limits.select(*BUCKET, "limit_units"), list(BUCKET))
+    )
+    return (
+        there.withColumn("direction", direction(fn.col("quota_type")))
+        .where(fn.col("direction").isNotNull())
+        .groupBy(*BROKER)
+        .agg(fn.sum(fn.col("limit_units").cast(_WIDE)).alias("_promised"))
+    )
+
+
+def hot(five_minutes: DataFrame, at: DataFrame, span_ms: int, most: int) -> DataFrame:
+    """The intervals in which a broker was used furthest beyond its budget, with everybody who used it.
+
+    Args:
+        five_minutes: ``usage_5m`` of the window.
+        at: What :func:`budgeted` gave: the budget of an interval is the smallest in it.
+        span_ms: Length of an interval of ``usage_5m``.
+        most: How many intervals of all brokers together.
+
+    Returns:
+        Rows of ``usage_5m`` with ``direction``, ``rate_units`` and ``budget_units``.
+    """
+    begin = columns.div_down(fn.col("ts_ms"), fn.lit(span_ms)) * fn.lit(span_ms)
+    budgets = (
+        at.where(fn.col("budget_units").isNotNull())
+        .groupBy(*BROKER, begin.alias("bucket_ms"))
+        .agg(fn.min("budget_units").alias("budget_units"))
+    )
+    rates = five_minutes.withColumn("direction", direction(fn.col("quota_type"))).where(
+        fn.col("direction").isNotNull() & (fn.col("sum_dt_ms") > 0)
+    )
+    rates = rates.withColumn(
+        "rate_units",
+        columns.quotient(fn.col("sum_units").cast(_WIDE) * fn.lit(1000), fn.col("sum_dt_ms")).cast("bigint"),
+    )  # fmt: skip
+    sums = rates.groupBy(*BROKER, "bucket_ms").agg(fn.sum("rate_units").alias("_rate"))
+    over = (
+        sums.join(budgets, [*BROKER, "bucket_ms"])
+        .where(fn.col("_rate") > fn.col("budget_units"))
+        .orderBy((fn.col("_rate") - fn.col("budget_units")).desc(), *BROKER, "bucket_ms")
+        .limit(most)
+    )
+    return rates.join(
+        fn.broadcast(over.select(*BROKER, "bucket_ms", "budget_units")), [*BROKER, "bucket_ms"]
+    )
+
+
+def noisy(intervals: DataFrame, limits: DataFrame) -> DataFrame:
+    """Rows of ``noisy_row``: the core's water-filling, asked once per hot interval; buckets without an excess are left out.
+
+    Args:
+        intervals: What :func:`hot` gave: few.
+        limits: :data:`~reconciler.spark.use.BUCKET` and ``limit_units``: the weights.
+    """
+    weighted = intervals.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(
+        "cluster_id", "broker_id", "bucket_ms", *BUCKET[1:], "budget_units", "rate_units", "limit_units"
+    )  # fmt: skip
+    asked = weighted.groupBy("cluster_id", "broker_id", "bucket_ms", "quota_type").applyInArrow(
+        _shared, struct(NOISY_ROW)
+    )
+    return conforming(asked, NOISY_ROW)
+
+
+def _shared(interval: pa.Table) -> pa.Table:
+    """One interval of one broker: who used more than a fair share."""
+    rows = interval.to_pylist()
+    uses = [
+        Use(bucket=bucket_of(one["user"], one["client_id"]), rate=one["rate_units"], weight=one["limit_units"] or 1)
+        for one in rows
+    ]  # fmt: skip
+    found = {one.bucket: one for one in shares(uses, rows[0]["budget_units"])}
+    told = [
+        {**row, "fair_units": share.fair, "excess_units": share.excess}
+        for row in rows
+        if (share := found[bucket_of(row["user"], row["client_id"])]).excess
+    ]
+    return pa.Table.from_pylist(told, schema=arrow.schema(NOISY_ROW))
