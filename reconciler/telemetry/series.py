@@ -18,7 +18,6 @@ class Word(StrEnum):
     PER_TOPIC = "per_topic"
     PER_SHARD = "per_shard"
     NO_INSTANCE = "no_instance"
-    NO_BROKER = "no_broker"
     BROKER_CONFLICT = "broker_conflict"
     APP_INFO_UNUSED = "app_info_unused"
     UNKNOWN_TYPE = "unknown_type"
@@ -28,7 +27,7 @@ class Word(StrEnum):
     BAD_BROKER_ID = "bad_broker_id"
     NAME_LOST = "name_lost"
     GROUP_ENTITY = "group_entity"
-    NO_NAMES = "no_names"
+    NOT_TEXT = "not_text"
     CLOCK_AHEAD = "clock_ahead"
     NOT_A_TIME = "not_a_time"
     NO_TIME = "no_time"
@@ -54,7 +53,6 @@ SENTENCES: Final[dict[Word, str]] = {
     Word.PER_TOPIC: "series of single topics: the broker's total is what counts",
     Word.PER_SHARD: "series of single cores: scrape Redpanda's /public_metrics, which adds them up",
     Word.NO_INSTANCE: "series without an instance label, whose broker nothing can tell",
-    Word.NO_BROKER: "series for which telemetry.brokerId gives no broker id",
     Word.BROKER_CONFLICT: "app-info series that name another broker than telemetry.brokerId, which was believed",
     Word.APP_INFO_UNUSED: "app-info series that were not needed, because telemetry.brokerId says who is who",
     Word.UNKNOWN_TYPE: "series of a quota type that we do not know",
@@ -64,7 +62,7 @@ SENTENCES: Final[dict[Word, str]] = {
     Word.BAD_BROKER_ID: "app-info series whose broker id is no whole number",
     Word.NAME_LOST: "series whose client is spelled out in the metric's name, where it cannot be read back",
     Word.GROUP_ENTITY: "series of groups of client id prefixes, which are no bucket of Kafka's",
-    Word.NO_NAMES: "series of a quota without user and client id: an empty client id that no limit matches",
+    Word.NOT_TEXT: "series with a name that is no Unicode text",
     Word.CLOCK_AHEAD: "points from the future: some clock is wrong",
     Word.NOT_A_TIME: "points whose time is before 2010 or absurd: seconds and milliseconds confused?",
     Word.NO_TIME: "points without a time of their own",

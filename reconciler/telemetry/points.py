@@ -1,0 +1,214 @@
+"""From series to rows of the table `point`: whose they are, what they mean, from which replica; doubles and wrong clocks out."""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.telemetry import doubles
+from reconciler.telemetry.dialects import ABOUT_QUOTAS, Dialect, Meaning
+from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.settings import Clusters, Source, broker_id
+from reconciler.usage.tables import POINT, Measure
+
+REPLICA_LABELS: Final = ("prometheus_replica", "__replica__", "replica")
+"""Labels by which the servers of a pair that record the same differ; the first that a series has counts."""
+
+AHEAD_MS: Final = 300_000
+"""How far a clock may be ahead of ours."""
+
+EARLIEST_MS: Final = 1_262_304_000_000
+"""2010: nothing was recorded of Kafka before, but seconds taken for milliseconds lie in 1970."""
+
+SLOT_MS: Final = 300_000
+"""Where ``telemetry.brokerId`` names a broker, each series says so once per so many milliseconds."""
+
+_KEYS: Final = tuple(name for name in POINT.names if name not in {"ts_ms", "value", "day"})
+_Key = tuple[str, ...]
+_PLACES: Final = tuple(_KEYS.index(name) for name in POINT.key if name != "ts_ms")
+
+
+class Collector:
+    """Takes series in and gives the rows of each cluster.
+
+    With ``telemetry.brokerId`` set, and where it gives an id, rows of :attr:`Measure.BROKER_ID` are made from it,
+    and app-info is not needed. Else app-info alone says which broker an instance is.
+
+    Args:
+        clusters: Whose series may come.
+        dialect: What they mean.
+        read_ms: When they were read; later points come from a clock that is wrong.
+        replica_labels: Instead of :data:`REPLICA_LABELS`.
+    """
+
+    def __init__(
+        self,
+        clusters: Clusters,
+        dialect: Dialect,
+        *,
+        read_ms: int,
+        replica_labels: Sequence[str] = REPLICA_LABELS,
+    ) -> None:
+        self.counts = Counts()
+        self._clusters = clusters
+        self._dialect = dialect
+        self._latest_ms = read_ms + AHEAD_MS
+        self._replica_labels = tuple(replica_labels)
+        self._keys: dict[_Key, int] = {}
+        self._rows = _Rows()
+        self._slots: set[tuple[int, int]] = set()
+
+    def add(self, series: Series) -> None:
+        """Take a series, or count why not."""
+        self.counts.add(Word.SERIES)
+        meaning = self._dialect.meaning(series.name, series.labels)
+        if isinstance(meaning, Word):
+            self.counts.add(meaning)
+            return
+        source = self._clusters.of(series.labels)
+        if isinstance(source, Word):
+            self.counts.add(source)
+            return
+        if not _is_text(
+            meaning.user, meaning.client_id, series.label("instance"), self._replica(series)
+        ):
+            self.counts.add(Word.NOT_TEXT)
+            return
+        points = Points.of(series.points)
+        named = None if source.broker_rule is None else source.broker_rule.of(series.labels)
+        instance = series.label("instance") or (f"broker {named}" if named else "")
+        if not instance:
+            self.counts.add(Word.NO_INSTANCE)
+            return
+        if meaning.measure is Measure.BROKER_ID:
+            self._identity(source, instance, meaning, named, series)
+            return
+        if named and meaning.measure is not Measure.UP:
+            self._say_broker(source, instance, named, points)
+        values = points.values
+        if meaning.factor != 1.0:
+            values = array("d", (one * meaning.factor for one in values))
+        replica = self._replica(series)
+        self._rows.add(self._key(source, instance, replica, meaning), points.times, values)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The rows of each cluster id, by the key of the table; what was taken in is then forgotten.
+
+        Doubles with the same value are dropped and counted; with another value the larger is kept and they are
+        counted, too.
+        """
+        keys = sorted(self._keys, key=_in_order)
+        rank = {self._keys[key]: at for at, key in enumerate(keys)}
+        rows = self._in_time(self._rows.table())
+        self._rows, self._keys, self._slots = _Rows(), {}, set()
+        ranks = pa.array([rank[at] for at in range(len(keys))], pa.int64())
+        rows = rows.append_column("code", ranks.take(rows["key"]))
+        rows = doubles.once(rows, self.counts)
+        self.counts.add(Word.POINTS, rows.num_rows)
+        names = [pa.array([key[at] for key in keys], pa.string()) for at in range(len(_KEYS))]
+        whole = pa.table(names, names=list(_KEYS)).take(rows["code"])
+        for name in ("ts_ms", "value"):
+            whole = whole.append_column(name, rows[name])
+        found = sorted({key[0] for key in keys})
+        parts = {one: whole.filter(pc.equal(whole["cluster_id"], one)) for one in found}
+        return {one: doubles.finished(part) for one, part in parts.items() if part.num_rows}
+
+    def _in_time(self, rows: pa.Table) -> pa.Table:
+        ahead = pc.greater(rows["ts_ms"], self._latest_ms)
+        early = pc.less(rows["ts_ms"], EARLIEST_MS)
+        self.counts.add(Word.CLOCK_AHEAD, _true(ahead))
+        self.counts.add(Word.NOT_A_TIME, _true(early))
+        return rows.filter(pc.invert(pc.or_(ahead, early)))
+
+    def _replica(self, series: Series) -> str:
+        return next((one for name in self._replica_labels if (one := series.label(name))), "")
+
+    def _key(self, source: Source, instance: str, replica: str, meaning: Meaning) -> int:
+        key = (
+            source.cluster_id, instance, replica, meaning.measure.value, meaning.quota_type, meaning.user,
+            meaning.client_id, meaning.ip,
+        )  # fmt: skip
+        return self._keys.setdefault(key, len(self._keys))
+
+    def _say_broker(self, source: Source, instance: str, named: str, points: Points) -> None:
+        key = self._key(source, instance, "", Meaning(measure=Measure.BROKER_ID))
+        slots = {(key, at - at % SLOT_MS) for at in points.times} - self._slots
+        self._slots |= slots
+        times = array("q", (at for _, at in sorted(slots)))
+        self._rows.add(key, times, array("d", [float(named)]) * len(times))
+
+    def _identity(
+        self,
+        source: Source,
+        instance: str,
+        meaning: Meaning,
+        named: str | None,
+        series: Series,
+    ) -> None:
+        points = Points.of(series.points)
+        values = points.values
+        if meaning.broker_id:
+            values = array("d", [float(meaning.broker_id)]) * len(points)
+        elif any(_id_of(one) is None for one in values):
+            self.counts.add(Word.BAD_BROKER_ID)
+            return
+        if named:
+            same = all(_id_of(one) == named for one in values)
+            self.counts.add(Word.APP_INFO_UNUSED if same else Word.BROKER_CONFLICT)
+            return
+        replica = self._replica(series)
+        self._rows.add(self._key(source, instance, replica, meaning), points.times, values)
+
+
+class _Rows:
+    """Columns that grow: which key, when, what."""
+
+    def __init__(self) -> None:
+        self._key, self._ts, self._value = array("i"), array("q"), array("d")
+
+    def add(self, key: int, times: "array[int]", values: "array[float]") -> None:
+        self._key.extend(array("i", [key]) * len(times))
+        self._ts.extend(times)
+        self._value.extend(values)
+
+    def table(self) -> pa.Table:
+        return pa.table(
+            {
+                "key": pa.array(self._key, pa.int32()),
+                "ts_ms": pa.array(self._ts, pa.int64()),
+                "value": pa.array(self._value, pa.float64()),
+            }
+        )
+
+
+def _in_order(key: _Key) -> _Key:
+    return tuple(key[at] for at in _PLACES)
+
+
+def _is_text(*parts: str) -> bool:
+    """Whether these are Unicode: half of a surrogate pair, which JSON can spell, is not."""
+    try:
+        "".join(parts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _true(mask: pa.ChunkedArray) -> int:
+    return int(pc.sum(mask).as_py() or 0)
+
+
+def _id_of(value: float) -> str | None:
+    return broker_id(str(int(value))) if value >= 0 and value.is_integer() else None
+
+
+def seen_labels(series: Iterable[Mapping[str, str]], dialect: Dialect) -> list[Mapping[str, str]]:
+    """Those label sets (``__name__`` included) that say something of quotas: what :meth:`Clusters.check` looks at."""
+    found = []
+    for labels in series:
+        meaning = dialect.meaning(labels.get("__name__", ""), labels)
+        if isinstance(meaning, Meaning) and meaning.measure in ABOUT_QUOTAS:
+            found.append(labels)
+    return found
