@@ -1,0 +1,77 @@
+"""Names behind a keyed hash."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.usage.pseudonyms import Pseudonyms
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tables import entity_text, read_entity
+from reconciler.usage.tags import bucket_of
+from tests.render.use_reports import SIMULATION, whole_report
+
+KEY = b"0123456789abcdef"
+NAMES = Pseudonyms(KEY)
+
+
+def test_equal_names_of_one_kind_stay_equal_and_nothing_else_does() -> None:
+    assert NAMES.name("user", "alice") == NAMES.name("user", "alice")
+    assert (
+        len({NAMES.name(kind, name) for kind in ("user", "client-id") for name in ("alice", "bob")})
+        == 4
+    )
+    assert NAMES.name("user", "alice") != Pseudonyms(KEY[::-1]).name("user", "alice")
+
+
+def test_what_has_no_name_gets_none() -> None:
+    assert NAMES.name("user", "") == ""
+    assert NAMES.bucket(bucket_of("alice")).client_id == ""
+    assert NAMES.source("") == ""
+
+
+def test_defaults_stay_defaults_and_addresses_stay_addresses() -> None:
+    found = read_entity(NAMES.source(entity_text(entity(user="alice", client_id=DEFAULT))))
+    assert found[1] is DEFAULT
+    assert found[0] == NAMES.name("user", "alice")
+    address = read_entity(NAMES.source(entity_text(entity(ip="10.0.0.1"))))[2]
+    assert isinstance(address, str)
+    assert address.startswith("2001:db8:")
+    assert address == NAMES.bucket(bucket_of(ip="10.0.0.1")).ip
+
+
+def test_a_short_key_is_refused() -> None:
+    with pytest.raises(QuotaValueError, match="at least 16 bytes"):
+        Pseudonyms(b"short")
+
+
+@given(st.text(min_size=6, max_size=12, alphabet="QWXZÄ"))
+def test_no_name_is_left_in_a_report(secret: str) -> None:
+    bucket = bucket_of(secret, secret)
+    report = whole_report()
+    row = replace(
+        SIMULATION.rows[0],
+        bucket=bucket,
+        cluster_id=secret,
+        source_entity=entity_text(entity(user=secret)),
+    )
+    report = replace(
+        report,
+        evidence=(replace(report.evidence[0], cluster_id=secret, source=secret, partial=(secret,)),),
+        simulation=replace(
+            SIMULATION, rows=(row,), breaches=(replace(SIMULATION.breaches[0], row=row),), notes=(secret,),
+            evidence=(replace(report.evidence[0], partial=(secret,)),),
+            flipped=((secret, QuotaType.FETCH, bucket),), unexplained=((secret, QuotaType.FETCH, bucket),),
+        ),
+        usage=(replace(report.usage[0], bucket=bucket, cluster_id=secret),),
+        capacity=(replace(report.capacity[0], cluster_id=secret),),
+        noisy=(replace(report.noisy[0], bucket=bucket, cluster_id=secret),),
+        curves=(replace(report.curves[0], bucket=bucket, cluster_id=secret),),
+        recommendations=(replace(report.recommendations[0], bucket=bucket, cluster_id=secret),),
+        notes=(secret,),
+    )  # fmt: skip
+    assert secret not in str(NAMES.report(report))
+    assert NAMES.report(report).curves[0].points == report.curves[0].points
