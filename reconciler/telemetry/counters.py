@@ -1,0 +1,92 @@
+"""Counters as rates: what was counted since the last kept scrape, divided by the time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.telemetry import codes
+from reconciler.telemetry.fates import Fate, Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Rates of counters.
+
+    Attributes:
+        series: Which counter.
+        rows: At the end of which interval.
+        values: What it counted per second.
+        grown: What it counted in all.
+        last: The last reading of each counter, ``(milliseconds, value)``: the next day begins there.
+    """
+
+    series: pa.Int64Array
+    rows: pa.Int64Array
+    values: pa.DoubleArray
+    grown: pa.DoubleArray
+    last: Mapping[int, tuple[int, float]]
+
+
+def rates(
+    series: pa.Array,
+    rows: pa.Array,
+    values: pa.Array,
+    times: Sequence[int],
+    max_gap_ms: int,
+    before: Mapping[int, tuple[int, float]],
+    tally: Tally,
+) -> Rates:
+    """The rates of counters, one per reading but the first.
+
+    A counter that is lower than before began again: what it shows was counted since then, so the rate is at least
+    that. A reading that is not a number gives nothing and is passed over; so does an interval above ``max_gap_ms``, in
+    which much may have happened at any time.
+
+    Args:
+        series: Which counter.
+        rows: The moment of each reading, by its place in ``times``.
+        values: What was read.
+        times: Milliseconds of all moments; ascending within a series.
+        max_gap_ms: The longest interval.
+        before: The last reading of the day before.
+        tally: Where first readings, resets and gaps are counted.
+    """
+    real = pc.is_finite(values)
+    table = pa.table({"series": series, "row": rows, "value": values}).filter(real)
+    table = table.sort_by([("series", "ascending"), ("row", "ascending")])
+    which, row, value = (codes.whole(table.column(name)) for name in ("series", "row", "value"))
+    if not len(which):
+        return Rates(series=which, rows=row, values=value, grown=value, last={})
+    ts = codes.integers(times).take(row)
+    begins = pc.fill_null(pc.not_equal(which, codes.shifted(which)), True)
+    ends = pa.concat_arrays([begins.slice(1), pa.array([True])])
+    last = {
+        one: (at, read)
+        for one, at, read in zip(
+            *(column.filter(ends).to_pylist() for column in (which, ts, value)), strict=True
+        )
+    }
+    known = [before.get(one, (None, None)) for one in which.filter(begins).to_pylist()]
+    old_ts = pc.replace_with_mask(
+        codes.shifted(ts), begins, pa.array([at for at, _ in known], pa.int64())
+    )
+    old = pc.replace_with_mask(
+        codes.shifted(value), begins, pa.array([read for _, read in known], pa.float64())
+    )
+    passed = pc.subtract(ts, old_ts)
+    far = pc.fill_null(pc.greater(passed, max_gap_ms), False)
+    reset = pc.fill_null(pc.less(value, old), False)
+    grown = pc.if_else(reset, value, pc.subtract(value, old))
+    usable = pc.and_(pc.is_valid(passed), pc.invert(far))
+    tally.add(Fate.COUNTER_FIRST, codes.count(pc.is_null(passed)))
+    tally.add(Fate.COUNTER_GAP, codes.count(far))
+    tally.add(Fate.COUNTER_RESET, codes.count(pc.and_(reset, usable)))
+    return Rates(
+        series=which.filter(usable),
+        rows=row.filter(usable),
+        values=pc.divide(pc.multiply(grown, 1000.0), passed.cast(pa.float64())).filter(usable),
+        grown=grown.filter(usable),
+        last=last,
+    )

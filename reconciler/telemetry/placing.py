@@ -1,0 +1,212 @@
+"""Points of a day at the moments that count: which scrape of which broker each belongs to, and which are not used, by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.telemetry import codes, scrapes
+from reconciler.telemetry.brokers import Identities
+from reconciler.telemetry.fates import Fate, Tally
+from reconciler.telemetry.scrapes import HOUR_MS, Origin, Place, Scrapes
+from reconciler.usage.tables import Measure
+
+SHIFT: Final = 2**42
+"""Above every time in milliseconds (the year 2109)."""
+
+NAMES: Final = ("measure", "quota_type", "user", "client_id", "ip")
+"""What a series of a broker is known by, besides the broker."""
+
+COLUMNS: Final = (*NAMES, "instance", "replica", "ts_ms", "value")
+"""The columns of ``point`` that assembling reads."""
+
+_FATES: Final = tuple(Fate)
+_OTHERS: Final = (Fate.OTHER_REPLICA, Fate.OTHER_INSTANCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Points at kept moments, one per series and moment.
+
+    Attributes:
+        scrapes: The moments.
+        rows: For each point the row of its moment.
+        names: The columns of :data:`NAMES`, one value per point.
+        values: As recorded.
+    """
+
+    scrapes: Scrapes
+    rows: pa.Int64Array
+    names: tuple[pa.Array, ...]
+    values: pa.DoubleArray
+
+    def taken(self, mask: pa.Array) -> "Placed":
+        """Some of the points."""
+        return Placed(
+            scrapes=self.scrapes,
+            rows=self.rows.filter(mask),
+            names=tuple(one.filter(mask) for one in self.names),
+            values=self.values.filter(mask),
+        )
+
+
+def one_of(column: pa.DictionaryArray, texts: Sequence[str]) -> pa.Array:
+    """Which rows of a column of texts have one of these."""
+    known = column.dictionary.to_pylist()
+    wanted = [at for at, text in enumerate(known) if text in texts]
+    return pc.is_in(column.indices, value_set=pa.array(wanted, column.indices.type))
+
+
+def placed(points: pa.Table, step_ms: int, tally: Tally) -> Placed:
+    """Points of one cluster and day at the moments that count.
+
+    Args:
+        points: Columns of ``point``; no two rows share its key.
+        step_ms: Usual distance of two scrapes.
+        tally: Where what is not used is counted.
+    """
+    column = {name: codes.whole(points.column(name)) for name in COLUMNS}
+    seen = codes.coded([column["instance"], column["replica"]])
+    origins = [
+        Origin(str(instance), str(replica))
+        for instance, replica in zip(
+            column["instance"].take(seen.firsts).to_pylist(),
+            column["replica"].take(seen.firsts).to_pylist(),
+            strict=True,
+        )
+    ]
+    keys = codes.paired(seen.codes, column["ts_ms"], SHIFT)
+    is_up = one_of(column["measure"], (Measure.UP,))
+    is_id = one_of(column["measure"], (Measure.BROKER_ID,))
+    of_use = pc.invert(pc.or_(is_up, is_id))
+    keys_of_use = keys.filter(of_use)
+    distinct = pc.unique(keys_of_use)
+    read = [divmod(one, SHIFT) for one in distinct.to_pylist()]
+    asked = _asked(
+        origins, keys.filter(is_up).to_pylist(), column["value"].filter(is_up).to_pylist()
+    )
+    _believe(origins, asked, read, tally)
+    found = scrapes.chosen(
+        asked,
+        _by_origin(origins, read),
+        Identities(
+            zip(
+                column["instance"].filter(is_id).to_pylist(),
+                column["ts_ms"].filter(is_id).to_pylist(),
+                column["value"].filter(is_id).to_pylist(),
+                strict=True,
+            ),
+            tally,
+        ),
+        step_ms,
+    )
+    places = [found.places[origins[origin], ts] for origin, ts in read]
+    at = pc.index_in(keys_of_use, value_set=distinct)
+    names = tuple(column[name].filter(of_use) for name in NAMES)
+    return _sorted_out(found, places, at, seen.codes.filter(of_use), names, column["value"].filter(of_use), tally)  # fmt: skip
+
+
+def _asked(
+    origins: Sequence[Origin], keys: Sequence[int], values: Sequence[float]
+) -> dict[Origin, dict[int, bool]]:
+    found: dict[Origin, dict[int, bool]] = {}
+    for key, value in zip(keys, values, strict=True):
+        origin, ts = divmod(key, SHIFT)
+        found.setdefault(origins[origin], {})[ts] = value == 1
+    return found
+
+
+def _by_origin(
+    origins: Sequence[Origin], read: Sequence[tuple[int, int]]
+) -> dict[Origin, list[int]]:
+    found: dict[Origin, list[int]] = {}
+    for origin, ts in read:
+        found.setdefault(origins[origin], []).append(ts)
+    return found
+
+
+def _believe(
+    origins: Sequence[Origin],
+    asked: dict[Origin, dict[int, bool]],
+    read: Sequence[tuple[int, int]],
+    tally: Tally,
+) -> None:
+    """Instances without ``up`` (a file that has only rates): a broker that gave a value answered."""
+    for origin, times in _by_origin(origins, read).items():
+        if origin not in asked:
+            tally.add(Fate.NO_UP)
+            asked[origin] = dict.fromkeys(times, True)
+
+
+def _sorted_out(
+    found: Scrapes,
+    places: Sequence[Place],
+    at: pa.Array,
+    origin: pa.Array,
+    names: tuple[pa.Array, ...],
+    values: pa.Array,
+    tally: Tally,
+) -> Placed:
+    """Points by their places; what the chosen replica lacks is taken from another one."""
+    rows = pa.array([one.row for one in places], pa.int64()).take(at)
+    fate_of = [None if one.fate is None else _FATES.index(one.fate) for one in places]
+    fates = pa.array(fate_of, pa.int8()).take(at)
+    others = pc.fill_null(
+        pc.is_in(fates, value_set=pa.array([_FATES.index(one) for one in _OTHERS], pa.int8())),
+        False,
+    )
+    lent = None
+    if codes.count(others):
+        spare = pa.array([one.spare for one in places], pa.int64()).take(at)
+        lent = _lent(found, rows, spare, origin, names)
+        rows = pc.if_else(lent, spare, rows)
+        fates = pc.if_else(lent, pa.scalar(_FATES.index(Fate.BORROWED), pa.int8()), fates)
+    for one in pc.value_counts(fates.drop_null()).to_pylist():
+        tally.add(_FATES[one["values"]], one["counts"])
+    made = Placed(scrapes=found, rows=rows, names=names, values=values).taken(pc.is_valid(rows))
+    double = lent is not None or any(one.fate is Fate.SNAPPED for one in places)
+    return _once(made) if double else made
+
+
+def _lent(
+    found: Scrapes, rows: pa.Array, spare: pa.Array, origin: pa.Array, names: tuple[pa.Array, ...]
+) -> pa.Array:
+    """Points of other replicas whose series the chosen one lacks in that hour: from one replica each, which has most."""
+    place = pc.coalesce(rows, spare)
+    usable = pc.is_valid(place)
+    place, own = pc.fill_null(place, 0), pc.is_valid(rows)
+    brokers = {broker: number for number, broker in enumerate(found.rows)}
+    broker = codes.integers([brokers[one.broker] for one in found.moments] or [0]).take(place)
+    hour = codes.integers([one.ts_ms // HOUR_MS % 24 for one in found.moments] or [0]).take(place)
+    series = codes.paired(codes.coded([broker, *names]).codes, hour, 24)
+    there = pc.unique(series.filter(own))
+    wanted = pc.and_(
+        pc.and_(usable, pc.invert(own)), pc.invert(pc.is_in(series, value_set=there))
+    )
+    pairs = codes.paired(series, origin, 2**20)
+    best: dict[int, tuple[int, int]] = {}
+    for one in pc.value_counts(pairs.filter(wanted)).to_pylist():
+        which, whose = divmod(one["values"], 2**20)
+        best[which] = max(best.get(which, (0, 0)), (one["counts"], -whose))
+    chosen = codes.integers([which * 2**20 - whose for which, (_, whose) in best.items()])
+    return pc.and_(wanted, pc.is_in(pairs, value_set=chosen))
+
+
+def _once(points: Placed) -> Placed:
+    """One point per series and moment: where two were counted for one scrape, the larger."""
+    if not len(points.rows):
+        return points
+    series = codes.coded([points.rows, *points.names])
+    if len(series) == len(points.rows):
+        return points
+    table = pa.table({"code": series.codes, "value": points.values})
+    most = table.group_by("code", use_threads=False).aggregate([("value", "max")])
+    most = most.take(pc.sort_indices(most.column("code")))
+    return Placed(
+        scrapes=points.scrapes,
+        rows=points.rows.take(series.firsts),
+        names=tuple(one.take(series.firsts) for one in points.names),
+        values=codes.whole(most.column("value_max")),
+    )
