@@ -139,7 +139,7 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         exclusive=spec.get("exclusive", False),
         suspend=spec.get("suspend", False),
         interval=seconds(spec["interval"]) if "interval" in spec else DEFAULT_INTERVAL,
-        scope=tuple(_pattern(one) for one in spec.get("scope", ())),
+        scope=tuple(pattern_of(one) for one in spec.get("scope", ())),
         ignore=tuple(_ignored(one) for one in spec.get("ignore", ())),
         guards=_guards(guards),
         guard_window=seconds(guards.get("window", "1h")),
@@ -183,7 +183,8 @@ def _name(spec: Spec | None) -> NamePattern | None:
     return NamePattern(exact=spec.get("exact"), prefix=spec.get("prefix"))
 
 
-def _pattern(spec: Spec) -> EntityPattern:
+def pattern_of(spec: Spec) -> EntityPattern:
+    """The pattern in a mapping of forms, user, clientId and ip."""
     return EntityPattern(
         forms=frozenset(Form(one) for one in spec.get("forms", ())),
         user=_name(spec.get("user")),
@@ -194,12 +195,12 @@ def _pattern(spec: Spec) -> EntityPattern:
 
 def _pattern_or_all(spec: Spec) -> EntityPattern:
     given = any(spec.get(part) for part in ("forms", "user", "clientId", "ip"))
-    return _pattern(spec) if given else EVERYTHING
+    return pattern_of(spec) if given else EVERYTHING
 
 
 def _ignored(spec: Spec) -> IgnoreRule:
     return IgnoreRule(
-        entities=_pattern(spec),
+        entities=pattern_of(spec),
         reason=spec["reason"],
         keys=frozenset(Key(one) for one in spec.get("keys", ())),
         until=seconds_of(spec["until"]) if "until" in spec else None,
@@ -215,11 +216,11 @@ def _guards(spec: Spec) -> Guards:
         newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
         protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
         protected=tuple(
-            Protection(entities=_pattern(one), reason=one.get("reason", ""))
+            Protection(entities=pattern_of(one), reason=one.get("reason", ""))
             for one in spec.get("protected", ())
         ),
         required_labels=tuple(
-            LabelRule(entities=_pattern(one), labels=tuple(one["labels"]))
+            LabelRule(entities=pattern_of(one), labels=tuple(one["labels"]))
             for one in spec.get("requiredLabels", ())
         ),
         bounds=tuple(
@@ -235,7 +236,7 @@ def _grant(spec: Spec) -> Grant:
         paths=tuple(path.strip("/") for path in spec.get("paths", ())),
         tenant=Tenant(
             namespaces=frozenset(spec["namespaces"]),
-            entities=tuple(_pattern(one) for one in spec["entities"]),
+            entities=tuple(pattern_of(one) for one in spec["entities"]),
             bounds=bounds_of(spec.get("bounds", {})),
             allow=frozenset(Permission(one) for one in spec.get("allow", ())),
             priority=spec.get("priority", 0),

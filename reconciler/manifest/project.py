@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from reconciler.errors import ConfigError, ManifestErrors, Problem
+from reconciler.errors import ConfigError, ManifestErrors, Problem, QuotaValueError
 from reconciler.manifest import yaml_files
 from reconciler.manifest.cluster import QuotaCluster, bounds_of, from_spec
 from reconciler.manifest.document import text_of
@@ -192,7 +192,23 @@ def _cross_problems(found: _Documents, path: str) -> list[Problem]:
         elif name in seen:
             problems.append(Problem(path, line, column, f"cluster {name!r} is listed twice"))
         seen.add(name)
+    simulate = find(found.project, ("spec", "simulate")) if found.project is not None else None
+    if simulate is not None and found.project is not None:
+        words = _policy_problem(to_json(simulate))
+        if words:
+            line, column = key_place(found.project, ("spec", "simulate"))
+            problems.append(Problem(path, line, column, f"spec.simulate.{words}"))
     return problems
+
+
+def _policy_problem(simulate: Any) -> str:  # noqa: ANN401 - JSON
+    from reconciler.manifest import whatif_policy  # noqa: PLC0415 - the models of use, only where they are asked for
+
+    try:
+        _ = whatif_policy.policy_of(simulate)
+    except QuotaValueError as wrong:
+        return wrong.message
+    return ""
 
 
 def _items(node: Node | None) -> list[Any]:

@@ -5,9 +5,7 @@ It is no custom resource: the operator has no files to look for. So it is writte
 
 from typing import Any, Final
 
-from reconciler.manifest.quantity import MANIFEST_PATTERN
-
-_DURATION: Final = r"^([0-9]{1,6}(ms|s|m|h))+$"
+from reconciler.manifest.whatif_schema import SIMULATE, bounds
 
 _MANIFESTS: Final[dict[str, Any]] = {
     "description": (
@@ -53,29 +51,6 @@ _AUDIT: Final[dict[str, Any]] = {
 }
 
 
-def _side(words: str, *, whole: bool) -> dict[str, Any]:
-    if whole:
-        return {
-            "description": words,
-            "x-kubernetes-int-or-string": True,
-            "pattern": MANIFEST_PATTERN,
-            "maxLength": 64,
-        }
-    return {"description": words, "type": "number", "minimum": 0}
-
-
-def _bound(field: str, *, whole: bool) -> dict[str, Any]:
-    return {
-        "description": f"Bounds of {field}.",
-        "type": "object",
-        "minProperties": 1,
-        "properties": {
-            "min": _side("Smallest value allowed.", whole=whole),
-            "max": _side("Largest value allowed.", whole=whole),
-        },
-    }
-
-
 PROJECT: Final[dict[str, Any]] = {
     "description": "A project: which manifests belong to which cluster, and where records are kept.",
     "type": "object",
@@ -104,18 +79,9 @@ PROJECT: Final[dict[str, Any]] = {
                 },
             },
         },
-        "limits": {
-            "description": "Smallest and largest values that any manifest of this project may declare.",
-            "type": "object",
-            "minProperties": 1,
-            "properties": {
-                "producerByteRate": _bound("producerByteRate", whole=True),
-                "consumerByteRate": _bound("consumerByteRate", whole=True),
-                "requestPercentage": _bound("requestPercentage", whole=False),
-                "controllerMutationRate": _bound("controllerMutationRate", whole=False),
-                "connectionCreationRate": _bound("connectionCreationRate", whole=True),
-            },
-        },
+        "limits": bounds(
+            "Smallest and largest values that any manifest of this project may declare."
+        ),
         "reading": {
             "description": "How much is read before it is refused.",
             "type": "object",
@@ -134,47 +100,7 @@ PROJECT: Final[dict[str, Any]] = {
                 },
             },
         },
-        "simulate": {
-            "description": "The what-if policy: when a simulation against recorded usage fails.",
-            "type": "object",
-            "properties": {
-                "failOn": {
-                    "description": "Any of these fails the check.",
-                    "type": "object",
-                    "minProperties": 1,
-                    "properties": {
-                        "newThrottledPerDay": {
-                            "description": "More newly throttled time per client and day than this.",
-                            "type": "string",
-                            "pattern": _DURATION,
-                            "maxLength": 32,
-                        },
-                        "maxDelay": {
-                            "description": "A longer delay of one request than this.",
-                            "type": "string",
-                            "pattern": _DURATION,
-                            "maxLength": 32,
-                        },
-                    },
-                },
-                "tiers": {
-                    "description": "Share of the time that clients of a tier may be throttled.",
-                    "type": "object",
-                    "maxProperties": 64,
-                    "additionalProperties": {
-                        "description": "Share, 0 to 1.",
-                        "type": "number",
-                        "minimum": 0,
-                        "maximum": 1,
-                    },
-                },
-                "elastic": {
-                    "description": "What is done about clients that send less once they are throttled.",
-                    "type": "string",
-                    "enum": ["Report", "Ignore"],
-                },
-            },
-        },
+        "simulate": SIMULATE,
     },
 }
 """``spec`` of a QuotaProject."""

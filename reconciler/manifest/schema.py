@@ -92,7 +92,7 @@ def closed(node: Schema) -> Schema:
     made: Schema = {}
     for word, value in node.items():
         made |= _TRANSLATED.get(word, _kept)(word, value, node)
-    if made.get("type") == "object" and "additionalProperties" not in made:
+    if "object" in made.get("type", ()) and "additionalProperties" not in made:
         made["additionalProperties"] = False
     return made
 

@@ -79,8 +79,11 @@ def tables(schema: Mapping[str, Any], path: str, *, above: str = "") -> Iterator
         yield f"| `{name}` | {_type(field)} | {need} | {cell(_meaning(field))} |\n"
     for name, field in properties.items():
         below = f"{path}.{name}" if path else name
+        more = field.get("additionalProperties")
         if field.get("type") == "array":
             yield from tables(field["items"], f"{below}[]", above=above)
+        elif isinstance(more, Mapping):
+            yield from tables(more, f"{below}.NAME", above=above)
         else:
             yield from tables(field, below, above=above)
 
@@ -94,12 +97,18 @@ def _type(field: Mapping[str, Any]) -> str:
         )
     kind = field.get("type", "anything")
     if isinstance(kind, list):
-        return "whole number or quantity" if "pattern" in field else "text or whole number"
+        return _mixed(field)
     if kind == "array":
         return f"list of {_type(field['items'])}"
     if kind == "object" and "additionalProperties" in field and "properties" not in field:
         return f"map of {_type(field['additionalProperties'])}"
     return _TYPES.get(str(kind), str(kind))
+
+
+def _mixed(field: Mapping[str, Any]) -> str:
+    if "object" in field["type"]:
+        return "decimal or object"
+    return "whole number or quantity" if "pattern" in field else "text or whole number"
 
 
 _TYPES: Final = {
@@ -123,7 +132,8 @@ _BOUNDS: Final = (
 
 def _meaning(field: Mapping[str, Any]) -> str:
     # Whole numbers are int64 everywhere; beside text the schema has to say so, the page need not.
-    implied = ("minimum", "maximum") if isinstance(field.get("type"), list) else ()
+    mixed = isinstance(field.get("type"), list) and "string" in field["type"]
+    implied = ("minimum", "maximum") if mixed else ()
     bounds = [
         words.format(field[word])
         for word, words in _BOUNDS

@@ -1,0 +1,153 @@
+"""Tiers: who belongs to which, how much worse a change may make it for them, and how their limits are sized. Values only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, is_legal
+from reconciler.quota.patterns import EntityPattern
+from reconciler.usage.samples import MILLION, QuotaType
+from reconciler.usage.sizing import BATCH, GOLD, SILVER, Tier
+from reconciler.usage.tags import Bucket, GroupKind, entities_of
+from reconciler.usage.verdict import Tolerance
+
+LABEL: Final = "kafka-quotas.io/tier"
+"""The label of a document that puts its entity into a tier."""
+
+ELASTIC: Final = frozenset({QuotaType.FETCH})
+"""Consumers read what waits for them: what they would use is what they are let, so their delay is no damage by itself."""
+
+
+class Elastic(StrEnum):
+    """What is done about types that are elastic."""
+
+    REPORT = "Report"  # shown, never refused
+    IGNORE = "Ignore"  # counted, not shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierRule:
+    """One tier.
+
+    Attributes:
+        name: For people.
+        tolerance: How much worse a change may make it.
+        tier: How its limits are sized, without bounds.
+        floors: Smallest limit by type, in units; 1 where nothing is said.
+        ceilings: Largest limit by type; none where nothing is said.
+        entities: Who belongs to it.
+    """
+
+    name: str
+    tolerance: Tolerance
+    tier: Tier
+    floors: Mapping[QuotaType, int] = field(default_factory=dict[QuotaType, int])
+    ceilings: Mapping[QuotaType, int] = field(default_factory=dict[QuotaType, int])
+    entities: tuple[EntityPattern, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind in QuotaType:
+            _ = self.sized(kind)
+
+    def sized(self, kind: QuotaType) -> Tier:
+        """How limits of a type are sized.
+
+        Raises:
+            QuotaValueError: Its floor is above its ceiling; a rule that raises this cannot be built.
+        """
+        return replace(self.tier, floor=self.floors.get(kind, 1), ceiling=self.ceilings.get(kind))
+
+
+NO_TOLERANCE: Final = Tolerance()
+"""Everything is told and nothing refused."""
+
+USUAL: Final = tuple(
+    TierRule(name=one.name, tolerance=NO_TOLERANCE, tier=one) for one in (GOLD, SILVER, BATCH)
+)
+"""The tiers that exist without being written down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfPolicy:
+    """When a change of limits is refused for what recorded use says.
+
+    Attributes:
+        rules: The tiers; of several that match, the first counts.
+        usual: The tier of whoever belongs to none.
+        labelled: Tiers by label of the document, by entity. What the trusted configuration says goes before it.
+        elastic: What is done about elastic types.
+    """
+
+    rules: tuple[TierRule, ...] = USUAL
+    usual: TierRule = USUAL[1]
+    labelled: Mapping[Entity, str] = field(default_factory=dict[Entity, str])
+    elastic: Elastic = Elastic.REPORT
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tiers, sorted."""
+        return tuple(sorted(one.name for one in self.rules))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Labels that name no tier, sorted."""
+        return tuple(sorted(set(self.labelled.values()) - set(self.names)))
+
+    def tier_of(self, who: Entity | Bucket) -> TierRule:
+        """The tier of an entity, or of the clients of a bucket.
+
+        A label comes from the same hands as the limits, so it may choose how limits are sized, and a gate that is
+        stricter than the usual one, never a weaker one.
+        """
+        subjects = _entities(who) if isinstance(who, Bucket) else (who,)
+        own = subjects[0] if subjects else None
+        if own is not None and is_legal(own):
+            for rule in self.rules:
+                if any(pattern.matches(own) for pattern in rule.entities):
+                    return rule
+        by_name = {one.name: one for one in self.rules}
+        for subject in subjects:
+            found = by_name.get(self.labelled.get(subject, ""))
+            if found is not None:
+                stricter = _stricter(found.tolerance, self.usual.tolerance)
+                return replace(found, tolerance=stricter)
+        return self.usual
+
+    def tolerance_of(self, kind: QuotaType, bucket: Bucket) -> Tolerance:
+        """How much worse a change may make it for the clients of a bucket."""
+        found = self.tier_of(bucket).tolerance
+        return replace(found, elastic=True) if kind in ELASTIC else found
+
+
+def _entities(bucket: Bucket) -> tuple[Entity, ...]:
+    """Who may have a say in a bucket, closest first; names that it lacks stand for the default."""
+    if bucket.kind is GroupKind.NONE:
+        return ()
+    named: dict[GroupKind, tuple[Slot, Slot, Slot]] = {
+        GroupKind.USER: (bucket.user or DEFAULT, ABSENT, ABSENT),
+        GroupKind.CLIENT: (ABSENT, bucket.client_id or DEFAULT, ABSENT),
+        GroupKind.PAIR: (bucket.user or DEFAULT, bucket.client_id or DEFAULT, ABSENT),
+        GroupKind.IP: (ABSENT, ABSENT, bucket.ip or DEFAULT),
+    }
+    own = Entity(named[bucket.kind])
+    return (own, *(one for one in entities_of(bucket) if one != own))
+
+
+def _stricter(one: Tolerance, other: Tolerance) -> Tolerance:
+    return Tolerance(
+        new_throttled_ms_per_day=_least(
+            one.new_throttled_ms_per_day, other.new_throttled_ms_per_day
+        ),
+        max_delay_ms=_least(one.max_delay_ms, other.max_delay_ms),
+        elastic=one.elastic and other.elastic,
+    )
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def share_ms_per_day(share_ppm: int) -> int:
+    """The time of a day that a share in millionths is, rounded down."""
+    return share_ppm * 86_400_000 // MILLION
