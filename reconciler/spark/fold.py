@@ -39,6 +39,11 @@ CLEAR: Final = 500
 OVERFLOW: Final = "ARITHMETIC_OVERFLOW"
 """The error class of a sum that leaves 64 bits; then ``wide`` is needed."""
 
+FIGURES: Final = (
+    "throttled_ms", "max_delay_ms", "over_timeout_ms", "delayed_units", "unfinished",
+)  # fmt: skip
+"""What :func:`forecasts` tells of each limit: fields of ``usage.throttle.Forecast``."""
+
 _WIDE: Final = "decimal(28,0)"  # a sum of these has all 38 digits
 
 

@@ -250,20 +250,22 @@ IMPACT_ROW: Final = _table(
     f"cluster_id:text {_BUCKET} any_name:truth broker_id:text before_units:long? after_units:long?"
     " source_entity:text answer:text verdict:text bound:text model:text before_throttled_ms:long?"
     " before_max_delay_ms:long? observed_throttled_ms:long? after_throttled_ms:long? after_max_delay_ms:long?"
-    " after_over_timeout_ms:long? delayed_units:long? unfinished:int? covered_ms:long censored_ms:long why:text",
+    " after_over_timeout_ms:long? delayed_units:long? unfinished:int? covered_ms:long censored_ms:long why:text"
+    " day:day",
     f"cluster_id {_BUCKET_KEY} any_name broker_id",
 )
-"""One bucket on one broker before and after; the fields of :class:`reconciler.usage.findings.ImpactRow`."""
+"""One bucket on one broker before and after; the fields of :class:`reconciler.usage.findings.ImpactRow`, and the last day of the window."""
 
 RECOMMENDATION: Final = _table(
     "recommendation",
     f"cluster_id:text {_BUCKET} source_entity:text tier:text advice:text current_units:long? target_units:long?"
     " needed_units:long? lower_units:long? upper_units:long? worst_week_units:long? peak_units:long"
     " train_share_ppm:long? train_max_delay_ms:long? test_share_ppm:long? test_max_delay_ms:long?"
-    " confidence_ppm:long censored_ppm:long rules:texts evidence_ms:long samples:long brokers:int",
+    " confidence_ppm:long censored_ppm:long rules:texts evidence_ms:long samples:long brokers:int"
+    " day:day",
     f"cluster_id {_BUCKET_KEY}",
 )
-"""The fields of :class:`reconciler.usage.findings.RecommendationRow`."""
+"""The fields of :class:`reconciler.usage.findings.RecommendationRow`, and the last day of the window."""
 
 CAPACITY_ROW: Final = _table(
     "capacity_row",

@@ -1,0 +1,279 @@
+"""Which rows a change of limits asks for: the core's own regrouping, one grouped call per cluster over distinct buckets.
+
+Everything that the call needs is one frame of *facts*: limits of both sides, buckets that brokers recorded, types that
+were measured, how often brokers are read. All of it is bounded by entities and by buckets times brokers; samples are
+never in it.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
+from reconciler.quota.keys import Key
+from reconciler.quota.state import ForeignEntity, State
+from reconciler.usage.question import Asked, Question, asked, entity_json
+from reconciler.usage.samples import Cadence, QuotaType
+from reconciler.usage.tags import Bucket, GroupKind
+
+BUCKET: Final = ("group_kind", "user", "client_id", "ip")
+
+FactRow: TypeAlias = tuple[Any, ...]
+
+_TEXT, _LONG, _YES = StringType(), LongType(), BooleanType()
+
+FACTS: Final = StructType(
+    [
+        *(
+            StructField(name, _TEXT)
+            for name in (
+                "cluster_id", "role", "quota_type", "broker_id", *BUCKET, "entity_json", "quota_key",
+            )
+        ),
+        StructField("value", DoubleType()),
+    ]
+)  # fmt: skip
+"""One fact per row; ``role`` says which, and unused columns are "" and 0."""
+
+BEFORE, AFTER, RECORDED = "before", "after", "recorded"
+"""Roles of limits: of today, to come, and those under which series were recorded (left out = those of today)."""
+
+_SEEN, _MEASURED, _CALLBACK, _PACE, _KNOWN = "seen", "measured", "callback", "pace", "known"
+
+_KEYS: Final = {str(key) for key in Key}
+
+_PART: Final = StructType(
+    [*(StructField(name, _TEXT) for name in BUCKET), StructField("limit", _LONG)]
+)
+ROWS: Final = StructType(
+    [
+        StructField("cluster_id", _TEXT),
+        StructField("item", _TEXT),
+        StructField("n", IntegerType()),
+        StructField("quota_type", _TEXT),
+        *(StructField(name, _TEXT) for name in BUCKET),
+        StructField("any_name", _YES),
+        StructField("broker_id", _TEXT),
+        StructField("answer", _TEXT),
+        StructField("before_units", _LONG),
+        StructField("after_units", _LONG),
+        StructField("source_entity", _TEXT),
+        StructField("why", _TEXT),
+        StructField("max_gap_ms", _LONG),
+        StructField("parts", ArrayType(_PART)),
+    ]
+)
+"""What the call answers; ``item`` is :data:`ASKED` or what is told beside it, ``n`` numbers the rows of a cluster."""
+
+ASKED, FLIPPED, UNEXPLAINED, NOTE = "asked", "flipped", "unexplained", "note"
+
+
+def limits(entries: DataFrame, role: str) -> DataFrame:
+    """Rows of ``quota_entry`` (one look per cluster) as facts.
+
+    Args:
+        entries: With ``cluster_id``, ``entity_json``, ``quota_key``, ``value``.
+        role: :data:`BEFORE`, :data:`AFTER` or :data:`RECORDED`.
+    """
+    return _facts(entries, role, entity_json="entity_json", quota_key="quota_key", value="value")
+
+
+def seen(samples: DataFrame) -> DataFrame:
+    """The distinct buckets of each broker as facts."""
+    names = ("quota_type", "broker_id", *BUCKET)
+    found = samples.select("cluster_id", *names).distinct()
+    return _facts(found, _SEEN, **{name: name for name in names})
+
+
+def _facts(frame: DataFrame, role: str, **taken: str) -> DataFrame:
+    given = {"role": fn.lit(role), "cluster_id": fn.col("cluster_id")}
+    given |= {name: fn.col(column) for name, column in taken.items()}
+    return frame.select(
+        *(
+            given.get(one.name, fn.lit(0 if one.name == "value" else ""))
+            .cast(one.dataType)
+            .alias(one.name)
+            for one in FACTS.fields
+        )
+    )
+
+
+def _row(cluster_id: str, role: str, **given: Any) -> FactRow:  # noqa: ANN401 - values of FACTS
+    found: dict[str, Any] = {"cluster_id": cluster_id, "role": role, "value": 0.0} | given
+    return tuple(found.get(name, "") for name in FACTS.names)
+
+
+def told(
+    cluster_id: str,
+    cadence: Cadence,
+    *,
+    measured: Iterable[QuotaType],
+    callback: str | None = None,
+    states: Mapping[str, State] | None = None,
+) -> list[FactRow]:
+    """What is known of one cluster as rows of :data:`FACTS`: a bounded list, made where the job begins.
+
+    Args:
+        cluster_id: Which cluster.
+        cadence: How often its brokers are read.
+        measured: The types that they measure at all.
+        callback: A custom quota callback.
+        states: Limits by role, where they are at hand.
+    """
+    found = [
+        _row(cluster_id, _PACE, quota_key="step", value=float(cadence.step_ms)),
+        _row(cluster_id, _PACE, quota_key="gap", value=float(cadence.max_gap_ms)),
+        *(_row(cluster_id, _MEASURED, quota_type=str(kind)) for kind in sorted(measured)),
+        _row(cluster_id, _CALLBACK, entity_json=callback or ""),
+    ]
+    for role, state in (states or {}).items():
+        found.append(_row(cluster_id, _KNOWN, quota_key=role))
+        found += (
+            _row(cluster_id, role, entity_json=entity, quota_key=key, value=value)
+            for entity, key, value in entries_of(state)
+        )
+    return found
+
+
+def entries_of(state: State) -> Iterator[tuple[str, str, float]]:
+    """``(entity_json, quota_key, value)`` of everything in a state, foreign entities included."""
+    for subject, key, value in state.pairs():
+        yield entity_json(subject), str(key), value
+    for named, values in state.foreign_entities:
+        for key_name, value in values:
+            yield json.dumps(named, separators=(",", ":")), key_name, value
+
+
+def state_of(entries: Iterable[tuple[str, str, float]]) -> State:
+    """The inverse of :func:`entries_of`; keys that we do not know are left out."""
+    known: list[tuple[Entity, Key, float | None]] = []
+    foreign: defaultdict[tuple[tuple[str, str | None], ...], list[tuple[str, float]]] = defaultdict(
+        list
+    )
+    for text, key, value in entries:
+        named = tuple((str(kind), name) for kind, name in json.loads(text))
+        if any(kind not in ENTITY_TYPES for kind, _ in named):
+            foreign[named].append((key, value))
+        elif key in _KEYS:
+            known.append((from_parts(named), Key(key), value))
+    strangers: list[ForeignEntity] = [
+        (named, tuple(sorted(values))) for named, values in sorted(foreign.items(), key=repr)
+    ]
+    found = State().with_values(known)
+    return State(limits=found.limits, foreign_entities=tuple(strangers))
+
+
+def questions(facts: DataFrame) -> DataFrame:
+    """The rows that each cluster's change asks for, as :data:`ROWS`; see ``usage.question.asked``.
+
+    It is a bounded frame that several steps read: keep it (``persist``) before it is used.
+    """
+    return facts.groupBy("cluster_id").applyInArrow(_answered, ROWS)
+
+
+def _answered(facts: pa.Table) -> pa.Table:
+    """One cluster's facts -> its rows."""
+    by_role: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in facts.to_pylist():
+        by_role[row["role"]].append(row)
+    cluster_id = facts.column("cluster_id")[0].as_py()
+    pace = {row["quota_key"]: int(row["value"]) for row in by_role[_PACE]}
+    if not pace:  # recorded, and not among the clusters that were asked for
+        return _table([])
+    buckets: defaultdict[QuotaType, defaultdict[str, set[Bucket]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
+    for row in by_role[_SEEN]:
+        buckets[QuotaType(row["quota_type"])][row["broker_id"]].add(bucket_of_row(row))
+    roles = {row["quota_key"] for row in by_role[_KNOWN]}
+    recorded = RECORDED in roles or by_role[RECORDED]
+    found = asked(
+        cluster_id,
+        _state(by_role[BEFORE]),
+        _state(by_role[AFTER]),
+        buckets,
+        measured={QuotaType(row["quota_type"]) for row in by_role[_MEASURED]},
+        callback=next((row["entity_json"] for row in by_role[_CALLBACK]), None),
+        recorded=_state(by_role[RECORDED]) if recorded else None,
+    )
+    return _table(list(_rows(found, pace["gap"])))
+
+
+def _state(rows: Iterable[dict[str, Any]]) -> State:
+    return state_of((row["entity_json"], row["quota_key"], row["value"]) for row in rows)
+
+
+def bucket_of_row(row: dict[str, Any]) -> Bucket:
+    """The bucket of a row with its columns."""
+    return Bucket(
+        kind=GroupKind(row["group_kind"]),
+        user=row["user"],
+        client_id=row["client_id"],
+        ip=row["ip"],
+    )
+
+
+def _of_bucket(bucket: Bucket) -> dict[str, Any]:
+    return {
+        "group_kind": str(bucket.kind),
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "ip": bucket.ip,
+    }
+
+
+def _rows(found: Question, max_gap_ms: int) -> Iterator[dict[str, Any]]:
+    for n, one in enumerate(found.asked):
+        yield _asked_row(found.cluster_id, n, one, max_gap_ms)
+    beside = [(FLIPPED, kind, bucket) for _, kind, bucket in found.flipped]
+    beside += [(UNEXPLAINED, kind, bucket) for _, kind, bucket in found.unexplained]
+    for n, (item, kind, bucket) in enumerate(beside):
+        yield _of_bucket(bucket) | {
+            "cluster_id": found.cluster_id,
+            "item": item,
+            "n": n,
+            "quota_type": str(kind),
+        }
+    for n, text in enumerate(found.notes):
+        yield {"cluster_id": found.cluster_id, "item": NOTE, "n": n, "why": text}
+
+
+def _asked_row(cluster_id: str, n: int, one: Asked, max_gap_ms: int) -> dict[str, Any]:
+    return _of_bucket(one.bucket) | {
+        "cluster_id": cluster_id,
+        "item": ASKED,
+        "n": n,
+        "quota_type": str(one.quota_type),
+        "any_name": one.any_name,
+        "broker_id": one.broker_id,
+        "answer": str(one.answer),
+        "before_units": one.before_units,
+        "after_units": one.after_units,
+        "source_entity": one.source_entity,
+        "why": one.why,
+        "max_gap_ms": max_gap_ms,
+        "parts": [_of_bucket(part.bucket) | {"limit": part.limit} for part in one.parts],
+    }
+
+
+_ARROW: Final = to_arrow_schema(ROWS)
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=_ARROW)

@@ -1,0 +1,233 @@
+"""What a change of limits would have done to recorded use: samples and questions in, rows of ``impact_row`` out.
+
+Samples are folded natively (:mod:`reconciler.spark.fold`), the sums of several old buckets natively before that. The
+verdict on one bucket on one broker is the core's (``usage.verdict.weighed``), asked over aggregated rows: one per
+bucket and broker.
+"""
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.lake.arrow import schema as arrow_schema
+from reconciler.spark import fold
+from reconciler.spark.question import ASKED, BUCKET, bucket_of_row
+from reconciler.spark.schemas import conforming, struct
+from reconciler.usage.buckets import Answer
+from reconciler.usage.findings import ImpactRow
+from reconciler.usage.question import Asked, Fed
+from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType
+from reconciler.usage.tables import IMPACT_ROW
+from reconciler.usage.throttle import MIN_DELAY_MS, MODEL_OF, Forecast, simulate
+from reconciler.usage.verdict import Facts, weighed
+from reconciler.usage.whatif import row_of
+
+SUM: Final = -1
+"""The slot of the sum of several parts; the parts themselves are numbered from 0."""
+
+_SEVERITY: Final = (str(Censored.NO), str(Censored.UNKNOWN), str(Censored.YES))
+_OWNER: Final = ("cluster_id", "quota_type", "n")
+
+
+def impacts(
+    samples: DataFrame,
+    questions: DataFrame,
+    day: dt.date,
+    *,
+    min_delay_ms: int = MIN_DELAY_MS,
+    wide: bool = False,
+    broadcast: bool = True,
+) -> DataFrame:
+    """Each bucket that changes on each broker, before and after: equal to ``usage.whatif.judged``.
+
+    Args:
+        samples: Rows of ``usage_sample`` within the window.
+        questions: What :func:`reconciler.spark.question.questions` answered; kept, for it is read several times.
+        day: The last day of the window.
+        min_delay_ms: A shorter delay is no throttling.
+        wide: Whether sums are to have 38 digits (:mod:`reconciler.spark.fold`).
+        broadcast: Whether the buckets that are asked for fit every executor; else samples are shuffled once more.
+    """
+    rows = questions.where(fn.col("item") == ASKED)
+    parts = rows.select(
+        *_OWNER,
+        "broker_id",
+        "max_gap_ms",
+        "after_units",
+        fn.size("parts").alias("of"),
+        fn.posexplode("parts").alias("slot", "part"),
+    ).select("*", *(fn.col(f"part.{name}").alias(name) for name in BUCKET))
+    found = _apart(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast).unionByName(
+        _together(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast)
+    )
+    told = found.groupBy(*_OWNER).agg(
+        fn.collect_list(fn.struct(*(name for name in found.columns if name not in _OWNER))).alias(
+            "found"
+        )
+    )
+    asked = rows.join(told, list(_OWNER), "left").withColumn("day", fn.lit(day))
+    return conforming(asked.mapInArrow(_judged, struct(IMPACT_ROW)), IMPACT_ROW)
+
+
+def _read(samples: DataFrame, parts: DataFrame, *, broadcast: bool) -> DataFrame:
+    """The samples of each part, as often as a part is asked for."""
+    wanted = fn.broadcast(parts) if broadcast else parts
+    return samples.join(wanted, ["cluster_id", "quota_type", "broker_id", *BUCKET])
+
+
+def _apart(
+    samples: DataFrame, parts: DataFrame, min_delay_ms: int, *, wide: bool, broadcast: bool
+) -> DataFrame:
+    """Every part by itself under its limit of today; one that is alone also under the limit to come."""
+    read = _read(samples, parts, broadcast=broadcast).select(
+        *_OWNER,
+        "slot",
+        "max_gap_ms",
+        *_TAKEN,
+        fn.col("part.limit").alias("now"),
+        # Where it is one of several, the limit to come is not its own: none makes no work.
+        fn.when(fn.col("of") == 1, fn.col("after_units")).alias("then"),
+    )
+    limits = {"before": fn.col("now"), "after": fn.col("then")}
+    return fold.forecasts(
+        read,
+        (*_OWNER, "slot"),
+        limits,
+        fn.col("max_gap_ms"),
+        kept=_kept(),
+        min_delay_ms=min_delay_ms,
+        wide=wide,
+    )
+
+
+def _together(
+    samples: DataFrame, parts: DataFrame, min_delay_ms: int, *, wide: bool, broadcast: bool
+) -> DataFrame:
+    """The sums of several parts under the limit to come; moment by moment, as ``usage.series.summed``."""
+    several = parts.where(fn.col("of") > 1)
+    summed = (
+        _read(samples, several, broadcast=broadcast)
+        # By owner already here, so that neither the sum nor the windows need another exchange.
+        .repartition(*_OWNER)
+        .groupBy(*_OWNER, "ts_ms")
+        .agg(
+            fn.max("dt_ms").alias("dt_ms"),
+            fn.least(fn.sum("rate_units"), fn.lit(MAX_UNITS)).alias("rate_units"),
+            fn.max("throttle_ms").alias("throttle_ms"),
+            fn.element_at(fn.array(*map(fn.lit, _SEVERITY)), fn.max(_severity()) + 1).alias(
+                "censored"
+            ),
+            fn.first("max_gap_ms").alias("max_gap_ms"),
+            fn.first("after_units").alias("then"),
+        )
+        .withColumns({"slot": fn.lit(SUM), "now": fn.lit(None).cast("bigint")})
+    )
+    limits = {"before": fn.col("now"), "after": fn.col("then")}
+    return fold.forecasts(
+        summed,
+        (*_OWNER, "slot"),
+        limits,
+        fn.col("max_gap_ms"),
+        kept=_kept(),
+        min_delay_ms=min_delay_ms,
+        wide=wide,
+    )
+
+
+_TAKEN: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
+
+
+def _severity() -> Column:
+    found = fn.when(fn.col("censored") == _SEVERITY[1], fn.lit(1))
+    return found.when(fn.col("censored") == _SEVERITY[2], fn.lit(2)).otherwise(fn.lit(0))
+
+
+def _kept() -> dict[str, Column]:
+    """What a verdict needs besides forecasts; as ``usage.series`` has it."""
+    throttled = fn.when(fn.col("throttle_ms") != 0, fn.col("dt_ms")).otherwise(fn.lit(0))
+    censored = fn.when(fn.col("censored") == str(Censored.YES), fn.col("dt_ms"))
+    return {
+        "censored_ms": fn.sum(censored.otherwise(fn.lit(0))),
+        "wanted_more": fn.bool_or(fn.col("censored") == str(Censored.YES)),
+        "may_have_wanted_more": fn.bool_or(fn.col("censored") != str(Censored.NO)),
+        "observed_ms": fn.when(fn.count("throttle_ms") > 0, fn.sum(throttled)),
+    }
+
+
+def _judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Asked rows with what was found of them -> rows of ``impact_row``."""
+    for batch in batches:
+        made = [_columns(_impact(row)) | {"day": row["day"]} for row in batch.to_pylist()]
+        yield pa.RecordBatch.from_pylist(made, schema=_ARROW)
+
+
+_ARROW: Final = pa.schema(list(arrow_schema(IMPACT_ROW)))
+
+
+def _impact(row: dict[str, Any]) -> ImpactRow:
+    kind = QuotaType(row["quota_type"])
+    one = Asked(
+        quota_type=kind,
+        bucket=bucket_of_row(row),
+        any_name=row["any_name"],
+        broker_id=row["broker_id"],
+        answer=Answer(row["answer"]),
+        parts=tuple(Fed(bucket=bucket_of_row(part), limit=part["limit"]) for part in row["parts"]),
+        before_units=row["before_units"],
+        after_units=row["after_units"],
+        source_entity=row["source_entity"],
+        why=row["why"],
+    )
+    found = {each["slot"]: each for each in row["found"] or ()}
+    whole = found.get(0 if len(one.parts) == 1 else SUM)
+    each = [found.get(slot) for slot in range(len(one.parts))]
+    facts = Facts(
+        samples=whole["samples"] if whole else 0,
+        covered_ms=whole["covered_ms"] if whole else 0,
+        censored_ms=whole["censored_ms"] if whole else 0,
+        wanted_more=bool(whole and whole["wanted_more"]),
+        may_have_wanted_more=bool(whole and whole["may_have_wanted_more"]),
+        before=tuple(_forecast(kind, part, "before") for part in each),
+        observed_ms=tuple(part["observed_ms"] if part else 0 for part in each),
+        after=_forecast(kind, whole, "after") if whole else None,
+    )
+    told = weighed(one.answer, [part.limit for part in one.parts], one.after_units, facts)
+    return row_of(row["cluster_id"], one, told)
+
+
+def _forecast(kind: QuotaType, found: dict[str, Any] | None, which: str) -> Forecast:
+    """A forecast from its columns; of no sample at all where a part has none in the window."""
+    given = found or {"samples": 0, "covered_ms": 0, "arrived_units": 0, which: _NOTHING[kind]}
+    return Forecast(
+        model=MODEL_OF[kind],
+        samples=given["samples"],
+        covered_ms=given["covered_ms"],
+        arrived_units=given["arrived_units"],
+        **given[which],
+    )
+
+
+_NOTHING: Final = {
+    kind: {name: getattr(simulate(kind, (), None), name) for name in fold.FIGURES}
+    for kind in QuotaType
+}
+"""What a limit does to nothing."""
+
+
+_APART: Final = (*BUCKET, "day")
+
+
+def _columns(row: ImpactRow) -> dict[str, Any]:
+    """A row as its columns."""
+    bucket = row.bucket
+    found = {name: getattr(row, name) for name in IMPACT_ROW.names if name not in _APART}
+    return found | {
+        "group_kind": str(bucket.kind),
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "ip": bucket.ip,
+    }
