@@ -1,0 +1,181 @@
+"""How to speak to a Prometheus: the words of its own `http_config` (authorization, TLS, headers), from a file. Secrets stay inside."""
+
+import base64
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.errors import ManifestErrors, Problem, TelemetryError
+from reconciler.manifest import yaml_files
+from reconciler.manifest.nodes import Node, to_json
+
+_TOP: Final = (
+    "basic_auth", "authorization", "bearer_token", "bearer_token_file", "tls_config", "headers", "proxy_url",
+)  # fmt: skip
+_BASIC: Final = ("username", "username_file", "password", "password_file")
+_AUTHORIZATION: Final = ("type", "credentials", "credentials_file")
+_TLS: Final = ("ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify")
+_LEAST_SECRET: Final = 4
+"""Shorter ones are not looked for in texts: they would be found everywhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpConfig:
+    """What goes along with every request.
+
+    Attributes:
+        headers: Also the one of authorization.
+        tls: ``None`` = the system's authorities, as always.
+        server_name: Instead of the host's, in TLS; "" = the host's.
+        proxy: Through which proxy, "" = what the environment says.
+        secrets: What no message may contain.
+        authorized: Whether a secret goes along, which wants TLS.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+    server_name: str = ""
+    proxy: str = field(default="", repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    authorized: bool = False
+
+    def hidden_in(self, text: str) -> str:
+        """A text without our secrets."""
+        for one in self.secrets:
+            if len(one) >= _LEAST_SECRET:
+                text = text.replace(one, "[secret]")
+        return text
+
+
+def read(path: Path) -> HttpConfig:
+    """The configuration in a file, YAML or JSON. Files that it names are looked up beside it.
+
+    Raises:
+        TelemetryError: It cannot be read, or has a word that we do not know. No value of it is told.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise TelemetryError(f"cannot be read: {type(wrong).__name__}", where=str(path)) from None
+    problems: list[Problem] = []
+    nodes: list[Node] = [
+        node
+        for piece in yaml_files.pieces(text)
+        for node in yaml_files.read(piece, str(path), problems)
+    ]
+    if problems:
+        raise TelemetryError(str(ManifestErrors(problems)))
+    if len(nodes) > 1:
+        raise TelemetryError("has more than one document", where=str(path))
+    return _Reading(path).config(to_json(nodes[0]) if nodes else {})
+
+
+class _Reading:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._secrets: list[str] = []
+
+    def wrong(self, message: str) -> TelemetryError:
+        return TelemetryError(
+            message, where=str(self._path), hint="the words are those of Prometheus' http_config"
+        )
+
+    def config(self, value: object) -> HttpConfig:
+        top = self._table(value, _TOP, "the file")
+        headers = {
+            name: self._text(one, f"headers.{name}")
+            for name, one in self._table(top.get("headers", {}), None, "headers").items()
+        }
+        self._secrets.extend(headers.values())
+        ways = [
+            one
+            for one in ("basic_auth", "authorization", "bearer_token", "bearer_token_file")
+            if one in top
+        ]
+        if len(ways) > 1:
+            raise self.wrong(f"{ways[0]} and {ways[1]} exclude each other")
+        if ways:
+            headers["Authorization"] = self._authorization(top, ways[0])
+        tls = self._table(top.get("tls_config", {}), _TLS, "tls_config")
+        return HttpConfig(
+            headers=headers,
+            tls=self._tls(tls) if tls else None,
+            server_name=self._optional(tls, "server_name"),
+            proxy=self._optional(top, "proxy_url"),
+            secrets=tuple(sorted(self._secrets, key=len, reverse=True)),
+            authorized=bool(ways),
+        )
+
+    def _authorization(self, top: Mapping[str, Any], way: str) -> str:
+        if way == "basic_auth":
+            basic = self._table(top[way], _BASIC, way)
+            pair = f"{self._value(basic, 'username', way)}:{self._value(basic, 'password', way)}"
+            encoded = base64.b64encode(pair.encode()).decode()
+            self._secrets.append(encoded)
+            return f"Basic {encoded}"
+        if way == "authorization":
+            own = self._table(top[way], _AUTHORIZATION, way)
+            kind = self._optional(own, "type") or "Bearer"
+            return f"{kind} {self._value(own, 'credentials', way)}"
+        return f"Bearer {self._value(top, 'bearer_token', 'the file')}"
+
+    def _value(self, table: Mapping[str, Any], name: str, what: str) -> str:
+        """A value that stands there or in a file of its own."""
+        file = self._optional(table, f"{name}_file")
+        if name in table and file:
+            raise self.wrong(f"{what}: {name} and {name}_file exclude each other")
+        if file:
+            try:
+                found = (self._path.parent / file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as wrong:
+                raise self.wrong(
+                    f"{what}: {name}_file cannot be read: {type(wrong).__name__}"
+                ) from None
+        elif name in table:
+            found = self._text(table[name], f"{what}.{name}")
+        else:
+            raise self.wrong(f"{what} has neither {name} nor {name}_file")
+        if not found.isprintable():
+            raise self.wrong(
+                f"{what}: {name} has a line break or another character that no header can carry"
+            )
+        if name != "username":
+            self._secrets.append(found)
+        return found
+
+    def _tls(self, tls: Mapping[str, Any]) -> ssl.SSLContext:
+        skip = tls.get("insecure_skip_verify", False)
+        if not isinstance(skip, bool):
+            raise self.wrong("tls_config.insecure_skip_verify is true or false")
+        ca, cert, key = (self._optional(tls, name) for name in ("ca_file", "cert_file", "key_file"))
+        if bool(cert) is not bool(key):
+            raise self.wrong("tls_config: cert_file and key_file belong together")
+        beside = self._path.parent
+        try:
+            context = ssl.create_default_context(cafile=str(beside / ca) if ca else None)
+            if cert:
+                context.load_cert_chain(str(beside / cert), str(beside / key))
+        except (OSError, ssl.SSLError) as wrong:
+            raise self.wrong(f"tls_config: a file cannot be used: {type(wrong).__name__}") from None
+        if skip:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+    def _optional(self, table: Mapping[str, Any], name: str) -> str:
+        return self._text(table[name], name) if name in table else ""
+
+    def _text(self, value: object, what: str) -> str:
+        if not isinstance(value, str) or not value:
+            raise self.wrong(f"{what} must be a text; put it in quotes")
+        return value
+
+    def _table(self, value: object, known: tuple[str, ...] | None, what: str) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise self.wrong(f"{what} is no mapping")
+        unknown = sorted(set(value) - set(known)) if known is not None else []
+        if unknown:
+            raise self.wrong(f"{what} has {unknown[0]!r}; known are {', '.join(known or ())}")
+        return value

@@ -1,0 +1,358 @@
+"""A client of the Prometheus HTTP API: what there is, and raw samples. Deadlines, sizes, retries; the server's own words."""
+
+import asyncio
+import email.utils
+import ipaddress
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from reconciler.errors import TelemetryAway, TelemetryError
+from reconciler.ports import Clock
+from reconciler.telemetry.answers import series_of
+from reconciler.telemetry.http_config import HttpConfig
+from reconciler.telemetry.series import Counts, Series, Word
+
+_LATER: Final = frozenset({429, 500, 502, 503, 504})
+_SPLIT_WORDS: Final = (
+    "too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series", "too large",
+    "max number", "time range", "maximum",
+)  # fmt: skip
+_HINTS: Final[dict[int, str]] = {
+    400: "the server could not read the query: check telemetry.matchers",
+    401: "give credentials with --http-config",
+    403: "these credentials may not query: check --http-config and the tenant's header",
+    404: "is telemetry.prometheus the address of the API, with its path, such as http://mimir/prometheus?",
+}
+_BREATHERS: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
+_MOST_WORDS: Final = 300
+
+
+class TooLarge(TelemetryError):
+    """The answer, or the work for it, is more than the server or we allow: ask for less at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What one client may cost.
+
+    Attributes:
+        connect_seconds: For a connection.
+        total_seconds: For one try, answer included.
+        wait_seconds: Longest single wait that a server may ask for.
+        answer_bytes: Largest answer; a larger one is asked for in parts.
+    """
+
+    connect_seconds: float = 10.0
+    total_seconds: float = 180.0
+    wait_seconds: float = 120.0
+    answer_bytes: int = 64 * 1024 * 1024
+
+
+BOUNDS: Final = Bounds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reply:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Prometheus:
+    """A server between ``__aenter__`` and ``__aexit__``. Thanos, Mimir, Cortex and VictoriaMetrics speak the same.
+
+    Args:
+        address: Base address, ``/api/v1`` not included.
+        clock: Time as an argument.
+        config: Authorization, TLS and headers.
+        bounds: What it may cost.
+        counts: Where retries, warnings and everything that is left out is counted.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        clock: Clock,
+        config: HttpConfig | None = None,
+        bounds: Bounds = BOUNDS,
+        counts: Counts | None = None,
+    ) -> None:
+        self.counts = Counts() if counts is None else counts
+        self._config = HttpConfig() if config is None else config
+        self._address = _checked(address, authorized=self._config.authorized)
+        self.shown = urlsplit(self._address).netloc
+        self._clock = clock
+        self._bounds = bounds
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(
+                total=self._bounds.total_seconds, connect=self._bounds.connect_seconds
+            ),
+            headers=dict(self._config.headers),
+            trust_env=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def names(self, matches: Sequence[str], from_ms: int, to_ms: int) -> tuple[str, ...]:
+        """Names of the metrics that have series in this time, sorted.
+
+        Args:
+            matches: Selectors such as ``{cluster="orders"}``; none = all metrics.
+            from_ms: Inclusive.
+            to_ms: Exclusive.
+        """
+        found = await self._list("label/__name__/values", matches, from_ms, to_ms)
+        return tuple(sorted(one for one in found if isinstance(one, str)))
+
+    async def series(
+        self, matches: Sequence[str], from_ms: int, to_ms: int
+    ) -> tuple[dict[str, str], ...]:
+        """Labels of all series that fit one of the selectors, ``__name__`` included."""
+        found = await self._list("series", matches, from_ms, to_ms)
+        return tuple(
+            {str(name): str(value) for name, value in one.items()}
+            for one in found
+            if isinstance(one, dict)
+        )
+
+    async def raw(self, selector: str, from_ms: int, to_ms: int) -> tuple[Series, ...]:
+        """The samples as they are stored, ``from_ms <= time < to_ms``.
+
+        An instant query with a range selector, because a range query makes up values where there are none. Ranges
+        of Prometheus 3 leave their left end out and those of 2 have it in, so we ask for one millisecond more and
+        take it off here.
+
+        Raises:
+            TooLarge: It is too much for one query.
+            TelemetryError: The server refuses.
+            TelemetryAway: It does not answer.
+        """
+        query = f"{selector}[{to_ms - from_ms}ms]"
+        answer = await self._asked("query", {"query": query, "time": _seconds(to_ms - 1)})
+        match answer.get("data"):
+            case {"resultType": "matrix", "result": list() as result}:
+                pass
+            case _:
+                raise self._wrong("query", "answered with something that is no matrix")
+        found = []
+        for element in result:
+            one = series_of(element, self.counts)
+            if one is not None:
+                found.append(_within(one, from_ms, to_ms))
+        return tuple(one for one in found if one.points)
+
+    async def _list(self, path: str, matches: Sequence[str], from_ms: int, to_ms: int) -> list[Any]:
+        asked: dict[str, str | Sequence[str]] = {
+            "match[]": tuple(matches), "start": _seconds(from_ms), "end": _seconds(to_ms - 1),
+        }  # fmt: skip
+        # Label values cannot be asked for by POST.
+        method = "GET" if path.startswith("label/") else "POST"
+        answer = await self._asked(path, asked, method=method)
+        found = answer.get("data")
+        if not isinstance(found, list):
+            raise self._wrong(path, "answered with something that is no list")
+        return found
+
+    async def _asked(
+        self, path: str, asked: Mapping[str, str | Sequence[str]], *, method: str = "POST"
+    ) -> dict[str, Any]:
+        """The decoded answer; warnings and remarks counted."""
+        pairs = [
+            (name, one)
+            for name, value in asked.items()
+            for one in ((value,) if isinstance(value, str) else value)
+        ]
+        breathers = iter(_BREATHERS)
+        while True:
+            wrong, pause = await self._tried(path, pairs, method)
+            if isinstance(wrong, dict):
+                return wrong
+            if not isinstance(wrong, TelemetryAway):
+                raise wrong
+            breather = next(breathers, None)
+            if breather is None or pause > self._bounds.wait_seconds:
+                raise wrong
+            self.counts.add(Word.RETRIES)
+            await self._clock.sleep(max(breather, pause))
+
+    async def _tried(
+        self, path: str, pairs: list[tuple[str, str]], method: str
+    ) -> tuple[dict[str, Any] | TelemetryError, float]:
+        """An answer or why there is none, and how long the server wants us to wait."""
+        try:
+            reply = await self._sent(path, pairs, method)
+        except TooLarge as large:
+            return large, 0.0
+        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
+            return self._wrong(
+                path, self._words(error), hint="see tls_config of --http-config"
+            ), 0.0
+        except (aiohttp.ClientError, TimeoutError, OSError, EOFError) as error:
+            return self._away(path, self._words(error)), 0.0
+        if 200 <= reply.status < 300:
+            try:
+                decoded = json.loads(reply.body)
+            except (ValueError, RecursionError):
+                # A proxy that loses its upstream ends the body and calls it whole.
+                return self._away(
+                    path, "answered with a body that is no JSON or ends too early"
+                ), 0.0
+            return self._accepted(path, decoded), 0.0
+        return self._refused(path, reply), _retry_after(reply, self._clock.now())
+
+    def _accepted(self, path: str, decoded: object) -> dict[str, Any] | TelemetryError:
+        if not isinstance(decoded, dict) or decoded.get("status") != "success":
+            return self._wrong(
+                path, "answered with something else than Prometheus' JSON", hint=_HINTS[404]
+            )
+        for field, word in (("warnings", Word.WARNINGS), ("infos", Word.INFOS)):
+            told = decoded.get(field)
+            self.counts.add(word, len(told) if isinstance(told, list) else 0)
+        partial = decoded.get("partial_response", decoded.get("isPartial", False))
+        self.counts.add(Word.WARNINGS, 1 if partial is True else 0)
+        return decoded
+
+    def _refused(self, path: str, reply: _Reply) -> TelemetryError:
+        words = _server_words(reply.body)
+        told = f"answered {reply.status}" + (f": {self._config.hidden_in(words)}" if words else "")
+        if 300 <= reply.status < 400:
+            return self._wrong(
+                path, f"{told}, a redirect", status=reply.status,
+                hint="write the address that it leads to; is there a login page in front?",
+            )  # fmt: skip
+        large = reply.status == 413 or (
+            reply.status in {400, 422} and any(one in words.lower() for one in _SPLIT_WORDS)
+        )
+        if large:
+            return TooLarge(
+                f"{path} {told}", where=self.shown, status=reply.status,
+                hint="narrower telemetry.matchers, or a higher --query.max-samples on the server",
+            )  # fmt: skip
+        if reply.status in _LATER:
+            return self._away(path, told, status=reply.status)
+        return self._wrong(path, told, status=reply.status, hint=_HINTS.get(reply.status, ""))
+
+    async def _sent(self, path: str, pairs: list[tuple[str, str]], method: str) -> _Reply:
+        assert self._session is not None, "used outside its context"  # noqa: S101 - our own slip
+        address = f"{self._address}/api/v1/{path}"
+        async with self._session.request(
+            method, address, params=pairs if method == "GET" else None,
+            data=pairs if method == "POST" else None, allow_redirects=False,
+            ssl=self._config.tls if self._config.tls is not None else True,
+            server_hostname=self._config.server_name or None, proxy=self._config.proxy or None,
+        ) as response:  # fmt: skip
+            parts, size = [], 0
+            async for part in response.content.iter_chunked(262_144):
+                size += len(part)
+                if size > self._bounds.answer_bytes:
+                    raise TooLarge(
+                        f"{path}: the answer is larger than {self._bounds.answer_bytes:,} bytes",
+                        where=self.shown,
+                    )
+                parts.append(part)
+            lower = {name.lower(): value for name, value in response.headers.items()}
+            return _Reply(status=response.status, headers=lower, body=b"".join(parts))
+
+    def _words(self, error: BaseException) -> str:
+        if isinstance(error, TimeoutError | asyncio.TimeoutError):
+            return f"did not answer within {self._bounds.total_seconds:.0f} s"
+        return "failed: " + self._config.hidden_in(str(error) or type(error).__name__)
+
+    def _wrong(self, path: str, told: str, *, status: int = 0, hint: str = "") -> TelemetryError:
+        return TelemetryError(f"{path} {told}", where=self.shown, status=status, hint=hint)
+
+    def _away(self, path: str, told: str, *, status: int = 0) -> TelemetryAway:
+        return TelemetryAway(
+            f"{path} {told}", where=self.shown, status=status,
+            hint="check telemetry.prometheus, the network and the load of the server",
+        )  # fmt: skip
+
+
+def _checked(address: str, *, authorized: bool) -> str:
+    try:
+        split = urlsplit(address)
+        host = split.hostname
+        _ = split.port
+    except ValueError as wrong:
+        raise TelemetryError("telemetry.prometheus is no address", hint=str(wrong)) from None
+    if split.scheme not in {"http", "https"} or not host:
+        raise TelemetryError(
+            "telemetry.prometheus is no address of an HTTP API",
+            hint="such as http://prometheus:9090",
+        )
+    if split.username is not None or split.password is not None:
+        raise TelemetryError(
+            "telemetry.prometheus has a login in it", hint="give it with --http-config (basic_auth)"
+        )
+    if split.query or split.fragment:
+        raise TelemetryError("telemetry.prometheus has a query or fragment in it")
+    if authorized and split.scheme == "http" and not _loopback(host):
+        raise TelemetryError(
+            f"{split.netloc} would get the credentials over an open line", hint="use https"
+        )
+    return address.rstrip("/").removesuffix("/api/v1")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _seconds(at_ms: int) -> str:
+    return f"{at_ms // 1000}.{at_ms % 1000:03d}"
+
+
+def _within(series: Series, from_ms: int, to_ms: int) -> Series:
+    """The series without the millisecond that Prometheus 2 gives in addition."""
+    times = [at for at, _ in series.points]
+    if times and from_ms <= min(times) and max(times) < to_ms:
+        return series
+    kept = [(at, one) for at, one in series.points if from_ms <= at < to_ms]
+    return Series(name=series.name, labels=series.labels, points=kept)
+
+
+def _server_words(body: bytes) -> str:
+    """What the server says is wrong, on one line; "" where it answers with a page for people."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        text = body[: 4 * _MOST_WORDS].decode("utf-8", "replace")
+        found = "" if "<" in text else text
+    if isinstance(found, dict):
+        found = found.get("error") or found.get("message") or ""
+    words = " ".join(str(found).split())
+    return "".join(one for one in words if one.isprintable())[:_MOST_WORDS]
+
+
+def _retry_after(reply: _Reply, now: float) -> float:
+    text = reply.headers.get("retry-after", "")
+    if text.isdecimal():
+        return float(text[:9])
+    if not text:
+        return 0.0
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, OverflowError):
+        return 0.0
