@@ -2,7 +2,7 @@
 
 import argparse
 import dataclasses
-import datetime
+import datetime as dt
 import enum
 import types
 import typing
@@ -71,7 +71,7 @@ def _listed() -> str:
     lines = [f"  {name:{width}}  {summary}" for name, summary in jobs.SUMMARIES.items()]
     return "\n".join(
         ("jobs:", *lines, "", "Example:", f"  {PROGRAM} rollup --lake ./lake",
-         f"  spark-submit --py-files WHEEL reconciler/spark/__main__.py rollup --lake s3://metrics/kquota")
+         "  spark-submit --py-files WHEEL reconciler/spark/__main__.py rollup --lake s3://metrics/kquota")
     )  # fmt: skip
 
 
@@ -138,13 +138,13 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]", hint:
         parser.add_argument(option, type=_READERS[inner], required=required, **more)
 
 
-def _day(text: str) -> datetime.date:
-    return datetime.date.fromisoformat(text)
+def _day(text: str) -> dt.date:
+    return dt.date.fromisoformat(text)
 
 
 _day.__name__ = "day (YYYY-MM-DD)"  # argparse names the type in its complaint
 
-_READERS: Final[dict[object, Any]] = {str: str, int: int, datetime.date: _day}
+_READERS: Final[dict[object, Any]] = {str: str, int: int, dt.date: _day}
 
 
 def _help(field: "dataclasses.Field[Any]") -> str:

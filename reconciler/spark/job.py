@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from reconciler.ports import Progress
 
 if TYPE_CHECKING:
-    from reconciler.lake.units import Lake
+    from reconciler.lake.lake import Lake
 
 S = TypeVar("S")
 S_contra = TypeVar("S_contra", contravariant=True)

@@ -9,6 +9,7 @@ from typing import Final, TextIO
 from pyspark.sql import SparkSession
 
 from reconciler.ports import Clock
+from reconciler.spark.session import is_connect
 
 EVERY_SECONDS: Final = 5.0
 """A phase that lasts is told again so often, with Spark's tasks."""
@@ -51,7 +52,7 @@ class Lines:
 
 def tasks_of(spark: SparkSession) -> _Tasks | None:
     """Counts tasks of the stages that run now; ``None`` for Connect, whose client cannot see them."""
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         return None
     tracker = spark.sparkContext.statusTracker()
 

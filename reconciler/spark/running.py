@@ -1,18 +1,18 @@
 """One run of one job: a lake, a session, progress, and errors of Spark in words for people."""
 
 import dataclasses
-import datetime
+import datetime as dt
 import enum
 import time
 import uuid
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no types
 from pyspark.errors import PySparkException
 
 from reconciler.errors import KquotaError, SparkError
+from reconciler.lake.lake import Lake
 from reconciler.lake.store import opened as store_opened
-from reconciler.lake.units import Lake
 from reconciler.spark import progress, session
 from reconciler.spark.job import Job
 
@@ -84,7 +84,7 @@ def document(result: object) -> Any:  # noqa: ANN401 - JSON
         return {one.name: document(getattr(result, one.name)) for one in dataclasses.fields(result)}
     if isinstance(result, enum.Enum):
         return result.value
-    if isinstance(result, datetime.date):
+    if isinstance(result, dt.date):
         return result.isoformat()
     if isinstance(result, dict):
         return {str(key): document(value) for key, value in result.items()}

@@ -7,20 +7,17 @@ operator of that place decides, and nothing is set here.
 import contextlib
 import os
 import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from reconciler.errors import ConfigError
-
-JAVA: Final = 17
-"""The oldest Java that Spark 4 runs on."""
+from reconciler.errors import ConfigError, SparkError
+from reconciler.spark import archive, jvm
 
 _NAME: Final = "kquota"
 _LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?")
@@ -71,6 +68,10 @@ class Settings:
             )
 
 
+def silent(line: str) -> None:
+    """Takes lines for nobody."""
+
+
 def local_cores(master: str) -> int | None:
     """How many threads a local master uses; ``None`` if it is none of this process (``local-cluster`` is one of many)."""
     match = _LOCAL.fullmatch(master)
@@ -103,111 +104,84 @@ def java_options(*, brief: bool) -> str:
     return f"{_QUICK} {quiet}" if brief else quiet
 
 
-def java() -> str:
-    """The version of Java that Spark would start, as it tells it.
-
-    Raises:
-        ConfigError: There is none, or it is too old.
-    """
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    hint = f"install a Java {JAVA} runtime and set JAVA_HOME, or name a server with --remote"
-    if program is None:
-        raise ConfigError("Spark needs Java, and there is none on the PATH", key="java", hint=hint)
-    try:
-        told = subprocess.run(  # noqa: S603 - the user's own Java
-            [program, "-XshowSettings:properties", "-version"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        ).stderr
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ConfigError(
-            f"Spark needs Java, and {program} cannot be run: {error}", key="java", hint=hint
-        ) from None
-    found = re.search(r"^ *java\.vm\.version = (?P<version>(?:1\.)?(\d+).*)$", told, re.MULTILINE)
-    version = re.search(r"^ *java\.specification\.version = (?:1\.)?(\d+)", told, re.MULTILINE)
-    if version is None or int(version[1]) < JAVA:
-        raise ConfigError(
-            f"Spark needs Java {JAVA}, and {program} is {version[1] if version else 'unknown'}",
-            key="java",
-            hint=hint,
-        )
-    return found["version"] if found else version[1]
-
-
 def submitted() -> bool:
     """Whether spark-submit started this process, and with it the JVM."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def started(settings: Settings) -> SparkSession:
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session speaks to a Connect server: then it has no context, no JVM and no executed plans."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def started(settings: Settings, tell: Callable[[str], None] = silent) -> SparkSession:
     """A session. Only one kind per process: PySpark cannot hold a classic and a Connect session at once.
 
+    Args:
+        settings: Where it runs.
+        tell: Takes a line before work that a user would wonder about.
+
     Raises:
-        ConfigError: Java is missing or too old, or no session can be had there.
+        ConfigError: Java is missing or too old, or the settings do not fit where this runs.
+        SparkError: No session can be had there.
     """
-    remote = settings.remote or (None if settings.master else os.environ.get("SPARK_REMOTE"))
-    if remote and not submitted():
-        return _connected(remote)
     if submitted():
+        if settings != Settings(archive=settings.archive, brief=settings.brief):
+            raise ConfigError(
+                "spark-submit has chosen where this runs",
+                key="master",
+                hint="give --master, --remote and --driver-memory to spark-submit, before the main file",
+            )
         return SparkSession.builder.getOrCreate()
+    remote = settings.remote or (None if settings.master else os.environ.get("SPARK_REMOTE"))
+    try:
+        if remote:
+            # Not ``getOrCreate``: a session that another part of the program uses keeps its settings.
+            return SparkSession.builder.remote(remote).create()
+        return _classic(settings, tell)
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise SparkError(
+            f"no session at {remote or settings.master or 'local[*]'}: {str(error).splitlines()[0]}",
+            hint="check the address, and that the server runs" if remote or settings.master else "",
+        ) from error
+
+
+def _classic(settings: Settings, tell: Callable[[str], None]) -> SparkSession:
     # Else workers may start another interpreter than this one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    version = jvm.java_version()
     master = settings.master or "local[*]"
-    builder = SparkSession.builder.appName(_NAME).master(master)
+    chosen = {"spark.app.name": _NAME, "spark.master": master}
     if settings.memory:
         # Read when the JVM starts; later it would do nothing.
-        builder = builder.config("spark.driver.memory", settings.memory)
-    java()
+        chosen["spark.driver.memory"] = settings.memory
     cores = local_cores(master)
     if cores is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
-        for key, value in local_settings(cores).items():
-            builder = builder.config(key, value)
-        builder = builder.config(
-            "spark.driver.extraJavaOptions", java_options(brief=settings.brief)
-        )
+        chosen |= local_settings(cores)
+        options = java_options(brief=settings.brief)
+        found = archive.ready(version, tell, _LOG4J.as_uri()) if settings.archive else None
+        if found is not None:
+            options += f" {archive.USE.format(path=found)}"
+        chosen["spark.driver.extraJavaOptions"] = options
+    jvm.start(chosen)
+    builder = SparkSession.builder
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _connected(remote: str) -> SparkSession:
-    # ``create`` and not ``getOrCreate``: a session that another part of the program uses keeps its settings.
-    return SparkSession.builder.remote(remote).create()
-
-
 def stopped(spark: SparkSession) -> None:
-    """End a session, and with it the JVM that was started for it; one of spark-submit or of a server lives on.
-
-    PySpark leaves its JVM running until Python ends, which then does not wait for it. Here it is gone afterwards.
-    """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        spark.stop()
-        return
-    from pyspark import SparkContext  # noqa: PLC0415 - a Connect client has no such class
-
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public way to end its JVM
+    """End a session, and with it the JVM that was started for it."""
     spark.stop()
-    process = getattr(gateway, "proc", None)
-    if gateway is None or process is None:
-        return
-    gateway.shutdown()
-    SparkContext._gateway = None  # noqa: SLF001 - so that another session can be started
-    SparkContext._jvm = None  # noqa: SLF001
-    # The JVM ends when its input does.
-    process.stdin.close()
-    try:
-        process.wait(timeout=30)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    if not is_connect(spark):
+        jvm.end()
 
 
 @contextlib.contextmanager
-def opened(settings: Settings) -> Iterator[SparkSession]:
-    """A session for as long as the block lasts; Ctrl-C ends its jobs and the JVM, too."""
-    spark = started(settings)
+def opened(settings: Settings, tell: Callable[[str], None] = silent) -> Iterator[SparkSession]:
+    """A session for as long as the block lasts; Ctrl-C ends its jobs and the JVM, too. Arguments as :func:`started`."""
+    spark = started(settings, tell)
     try:
         yield spark
     finally:
