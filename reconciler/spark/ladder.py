@@ -1,4 +1,4 @@
-"""Levels of entities as columns, and limits of a ladder laid beside each name: what resolving stands on. No joins to clients here.
+"""Limits of a ladder laid beside each name: what resolving stands on. No joins to clients here.
 
 A limit belongs to one of ten levels (``quota.entity.level``), and a level is looked up by the names that it fixes:
 1 by user and client id; 2 and 3 by the user; 4 and 7 by the client id; 5, 6 and 8 by nothing; 9 by the address; 10 by
@@ -14,17 +14,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
-from reconciler.quota.entity import level as level_of
 from reconciler.quota.keys import COLUMNS
-from reconciler.quota.patterns import FORMS
-
-_SLOTS: Final[dict[str, Slot]] = {"named": "a", "default": DEFAULT, "absent": ABSENT}
-_LEVELS: Final = {
-    (user, client_id, ip): level_of(Entity((_SLOTS[user], _SLOTS[client_id], _SLOTS[ip])))
-    for user, client_id, ip in FORMS
-}
-"""Kinds of the three slots -> level, as the core says."""
+from reconciler.spark.entities import level
 
 TWICE: Final = "a limit stands twice"
 """Begins the error of a job that was given two values for one pair."""
@@ -50,17 +41,6 @@ CLIENT_SIDES: Final = (
     Side(names=(), levels=(5, 6, 8)),
 )
 IP_SIDES: Final = (Side(names=("ip",), levels=(9,)), Side(names=(), levels=(10,)))
-
-
-def level(user_kind: Column, client_kind: Column, ip_kind: Column) -> Column:
-    """``quota.entity.level`` of the kinds of ``quota_entry``; null for a shape that Kafka's managers do not know."""
-    found: Column | None = None
-    for (user, client_id, ip), number in _LEVELS.items():
-        fits = (user_kind == user) & (client_kind == client_id) & (ip_kind == ip)
-        found = fn.when(fits, fn.lit(number)) if found is None else found.when(fits, fn.lit(number))
-    if found is None:
-        raise ValueError("no levels")
-    return found
 
 
 def levelled(entries: DataFrame) -> DataFrame:

@@ -41,7 +41,7 @@ def units(key: Key, value: float | None) -> int | None:
 
 
 def worlds() -> dict[str, tuple[State, list[Principal]]]:
-    draw = random.Random(41)  # noqa: S311 - values for tests
+    draw = random.Random(41)
     return {f"c{n}": (quota_cases.states(draw), quota_cases.clients(draw)) for n in range(CASES)}
 
 

@@ -1,0 +1,251 @@
+"""The plan of a fleet: three sides in one grouping, then the core's verdict on every pattern that occurs, joined back.
+
+1. :func:`differences`: observed, desired and owned pairs unioned and grouped once by key. What is plainly in sync goes
+   here; whoever calls keeps the rest (``persist``), which is small as a rule and then joined by broadcast.
+2. :func:`described`: documents, owners, intents, overrides and rules laid beside, and the pattern of each pair.
+3. :func:`patterns` -> ``verdicts.decide`` for each -> :func:`decided`; :func:`rows` are those of the core.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.quota.keys import COLUMNS, EPSILON, RULES
+from reconciler.quota.owned import SETTLING_SECONDS
+from reconciler.spark.entities import level, meant, slots
+from reconciler.spark.schemas import conforming
+from reconciler.spark.sides import Sides
+from reconciler.spark.verdicts import FLAGS, NOBODY, VALUES, Verdict, decide
+from reconciler.usage.tables import PLAN_CONFLICT, PLAN_ROW
+
+PAIR: Final = ("cluster_id", "entity_json", "quota_key")
+"""What names a pair of a fleet."""
+
+TWICE: Final = "a pair stands twice"
+"""Begins the error of a job whose looks or inventories have two values for one pair."""
+
+_OWNED: Final = (
+    "document", "deletion_policy", "orphaned", "intended", "intent_value", "intent_document",
+    "intent_deletion_policy", "intent_at_s", "overridden", "override_value", "override_until_s",
+    "override_before", "override_declared", "override_ends_with_document",
+)  # fmt: skip
+_WHOLE: Final = tuple(str(key) for key in COLUMNS if RULES[key].whole)
+_VERDICT: Final = (
+    "pattern string, kind string, cause string, action string, after_from string, document_from string,"
+    " in_sync boolean, ignored boolean"
+)
+
+
+def differences(sides: Sides) -> DataFrame:
+    """The pairs that are not plainly in sync: :data:`PAIR`, ``declared``, ``applied``, ``live``, ``claims``, ``halted``.
+
+    Two values of one side for one pair end the job with :data:`TWICE`; two documents that claim one pair do not.
+    """
+    grouped = _union(sides).groupBy(*PAIR).agg(
+        fn.max("d").alias("d"), fn.max("l").alias("applied"), fn.max("v").alias("live"),
+        fn.sum("dn").alias("claims"), fn.sum("ln").alias("ln"), fn.sum("vn").alias("vn"),
+        fn.max("rare").alias("rare"), fn.max("halted").alias("halted"),
+    )  # fmt: skip
+    named = fn.concat(fn.lit(f"{TWICE}: "), fn.concat_ws(" ", *PAIR))
+    one_each = (fn.col("claims") == 1) & (fn.col("ln") == 1) & (fn.col("vn") == 1)
+    quiet = one_each & (fn.col("rare") == 0) & _same("d", "applied") & _same("d", "live")
+    twice = (fn.col("ln") > 1) | (fn.col("vn") > 1)
+    return grouped.where(
+        fn.when(twice, fn.raise_error(named).cast("boolean")).otherwise(~fn.coalesce(quiet, fn.lit(0) == 1))
+    ).select(
+        *PAIR, fn.when(fn.col("claims") == 1, fn.col("d")).alias("declared"), "applied", "live", "claims",
+        (fn.col("halted") > 0).alias("halted"),
+    )  # fmt: skip
+
+
+def _union(sides: Sides) -> DataFrame:
+    """The three sides under one another, a marked row each."""
+    none, zero, one = fn.lit(None).cast("double"), fn.lit(0), fn.lit(1)
+
+    def marked(frame: DataFrame, **own: Column) -> DataFrame:
+        columns = {"d": none, "l": none, "v": none} | dict.fromkeys(
+            ("dn", "ln", "vn", "rare", "halted"), zero
+        )
+        return frame.select(*PAIR, *((own | {}).get(n, c).alias(n) for n, c in columns.items()))
+
+    known = fn.col("quota_key").isin([str(key) for key in COLUMNS])
+    kinds = level(fn.col("user_kind"), fn.col("client_kind"), fn.col("ip_kind"))
+    live = sides.live.where(known & kinds.isNotNull())
+    frozen = fn.broadcast(
+        sides.documents.where("frozen").select("cluster_id", "document", fn.lit(1).alias("stopped"))
+    )
+    has = fn.col("applied").isNotNull()
+    owned = sides.owned.join(frozen, ["cluster_id", "document"], "left")
+    rare = fn.col("orphaned") | fn.col("intended") | fn.col("overridden") | (fn.col("stopped").isNotNull() & has)  # fmt: skip
+    return reduce(
+        DataFrame.unionAll,
+        [
+            marked(live, v=fn.col("value"), vn=one),
+            marked(sides.desired.where("not halted"), d=fn.col("value"), dn=one),
+            marked(sides.desired.where("halted"), halted=one, rare=one),
+            marked(owned, l=fn.col("applied"), ln=has.cast("int"), rare=rare.cast("int")),
+        ],
+    )
+
+
+def described(found: DataFrame, sides: Sides) -> DataFrame:
+    """The pairs of :func:`differences` with everything that a verdict may ask, and its ``pattern``."""
+    pairs = found.select(*PAIR)
+    # Only what speaks of these pairs; a small frame that was kept is broadcast by Spark itself.
+    owned = sides.owned.join(pairs, list(PAIR), "left_semi").select(*PAIR, *_OWNED)
+    claims = (
+        sides.desired.where("not halted")
+        .join(pairs, list(PAIR), "left_semi")
+        .groupBy(*PAIR)
+        .agg(fn.min(fn.struct("path", "line", fn.col("document"))).alias("claim"))
+    )
+    laid = found.join(owned, list(PAIR), "left").join(claims, list(PAIR), "left")
+    for name in ("document", "intent_document"):
+        laid = _known(laid, sides.documents, name)
+    laid = laid.join(fn.broadcast(sides.orders), ["cluster_id"], "left")
+    where = slots(fn.col("entity_json"))
+    laid = laid.withColumn("slots", where).withColumn(
+        "level", level(*(fn.col(f"slots.{kind}") for kind in ("user_kind", "client_kind", "ip_kind")))
+    )  # fmt: skip
+    return laid.withColumn("pattern", _pattern())
+
+
+def _known(laid: DataFrame, documents: DataFrame, name: str) -> DataFrame:
+    """With ``NAME_there`` and ``NAME_frozen``: whether the document exists and whether it is frozen (null = neither)."""
+    asked = laid.where(fn.col(name) != "").select("cluster_id", fn.col(name).alias("document"))
+    there = documents.join(asked, ["cluster_id", "document"], "left_semi").select(
+        "cluster_id",
+        fn.col("document").alias(name),
+        fn.lit(1).alias(f"{name}_there"),
+        fn.col("frozen").alias(f"{name}_frozen"),
+    )
+    return laid.join(there, ["cluster_id", name], "left")
+
+
+def patterns(found: DataFrame) -> DataFrame:
+    """The patterns that occur in :func:`described`: some hundreds, however large the fleet."""
+    return found.select("pattern").distinct()
+
+
+def verdicts(asked: DataFrame, occurring: Iterable[str]) -> DataFrame:
+    """The core's verdict on each pattern, as a table beside ``asked``."""
+    return asked.sparkSession.createDataFrame(
+        [_verdict_row(decide(one)) for one in sorted(set(occurring))], _VERDICT
+    )
+
+
+def decided(found: DataFrame, table: DataFrame) -> DataFrame:
+    """:func:`described` with the verdict on each pair; a pattern without one ends the job."""
+    joined = found.join(fn.broadcast(table), ["pattern"], "left")
+    missing = fn.raise_error(fn.concat(fn.lit("no verdict on "), "pattern")).cast("string")
+    return joined.withColumn("kind", fn.coalesce("kind", missing))
+
+
+def rows(found: DataFrame) -> DataFrame:
+    """The changes, as ``plan_row``: exactly those of ``quota.rows.plan_rows``."""
+    after = fn.coalesce(
+        fn.when(fn.col("after_from") == "declared", fn.col("declared")),
+        fn.when(fn.col("after_from") == "override", fn.col("override_value")),
+        fn.when(fn.col("after_from") == "override_before", fn.col("override_before")),
+    )
+    document = fn.coalesce(
+        fn.when(fn.col("document_from") == "claim", fn.col("claim.document")),
+        fn.when(fn.col("document_from") == "record", fn.col("document")),
+        fn.when(fn.col("document_from") == "intent", fn.col("intent_document")),
+        fn.lit(""),
+    )
+    claimed = fn.col("document_from") == "claim"
+    return conforming(
+        found.where(fn.col("kind") == "change").select(
+            *PAIR, "level", "action", "cause", fn.col("live").alias("before"), after.alias("after"),
+            document.alias("document"),
+            fn.when(claimed, fn.col("claim.path")).otherwise(fn.lit("")).alias("path"),
+            fn.when(claimed, fn.col("claim.line")).otherwise(fn.lit(0)).alias("line"),
+            "day",
+        ),
+        PLAN_ROW,
+    )  # fmt: skip
+
+
+def conflicts(found: DataFrame, sides: Sides) -> DataFrame:
+    """Every claim on a pair that two documents claim, as ``plan_conflict``.
+
+    Args:
+        found: :func:`differences`.
+        sides: The same.
+    """
+    several = found.where(fn.col("claims") > 1).select(*PAIR)
+    claims = sides.desired.where("not halted").join(several, list(PAIR), "left_semi")
+    return conforming(claims, PLAN_CONFLICT)
+
+
+def _pattern() -> Column:
+    """The text that ``verdicts`` reads."""
+    values = dict(
+        zip(
+            VALUES,
+            ("declared", "applied", "live", "intent_value", "override_value", "override_before"),
+            strict=True,
+        )
+    )
+    names = list(values.values())
+    normal = [_normal(name) for name in names]
+    places = [
+        fn.when(fn.col(name).isNull(), fn.lit("-")).otherwise(
+            fn.coalesce(*(fn.when(normal[at] == normal[one], fn.lit(str(one))) for one in range(at)), fn.lit(str(at)))
+        )
+        for at, name in enumerate(names)
+    ]  # fmt: skip
+    now, key = fn.col("now_s"), fn.col("quota_key")
+    flags = {
+        "contested": fn.col("claims") > 1,
+        "halted": fn.col("halted"),
+        "intends": fn.col("intended"),
+        "may_land": now < fn.col("intent_at_s") + fn.lit(SETTLING_SECONDS),
+        "orphaned": fn.col("orphaned"),
+        "overridden": fn.col("overridden"),
+        "over": now >= fn.col("override_until_s"),
+        "ends_with_document": fn.col("override_ends_with_document"),
+        "declared_as_then": fn.col("declared").eqNullSafe(fn.col("override_declared")),
+        "in_scope": meant(fn.col("scope"), fn.col("slots"), fn.col("level"), key),
+        "ignored": meant(fn.col("ignored_rules"), fn.col("slots"), fn.col("level"), key),
+    }
+    facts = [fn.coalesce(flags[name].cast("int"), fn.lit(0)).cast("string") for name in FLAGS]
+    return fn.concat_ws(
+        "|",
+        fn.coalesce("rules", fn.raise_error(fn.concat(fn.lit("no rules for "), "cluster_id")).cast("string")),
+        fn.concat(*places),
+        fn.concat(*facts),
+        fn.when(fn.col("applied").isNotNull(), _owner("document", "deletion_policy")).otherwise(fn.lit(NOBODY)),
+        fn.when(fn.col("intended"), _owner("intent_document", "intent_deletion_policy")).otherwise(fn.lit(NOBODY)),
+    )  # fmt: skip
+
+
+def _owner(document: str, policy: str) -> Column:
+    there, frozen = fn.col(f"{document}_there"), fn.col(f"{document}_frozen")
+    return fn.concat(
+        fn.when(fn.col(document) == "", fn.lit("e")).otherwise(fn.lit("d")),
+        fn.when(there.isNotNull(), fn.lit("x")).otherwise(fn.lit(".")),
+        fn.when(frozen, fn.lit("f")).otherwise(fn.lit(".")),
+        fn.when(fn.col(policy) == "", fn.lit(".")).otherwise(fn.substring(policy, 1, 1)),
+    )
+
+
+def _normal(name: str) -> Column:
+    """``keys.whole_if_near`` for keys of whole numbers; other values as they are (NaN equals itself in Spark)."""
+    value = fn.col(name)
+    near = fn.col("quota_key").isin(list(_WHOLE)) & (
+        fn.abs(value - fn.rint(value)) <= fn.lit(EPSILON)
+    )
+    return fn.when(near, fn.rint(value)).otherwise(value)
+
+
+def _same(one: str, other: str) -> Column:
+    return _normal(one) == _normal(other)
+
+
+def _verdict_row(one: Verdict) -> tuple[object, ...]:
+    return (one.pattern, one.kind, one.cause, one.action, one.after, one.document, one.in_sync, one.ignored)  # fmt: skip

@@ -1,0 +1,145 @@
+"""Generated worlds of a comparison, one cluster each: documents, records, intents, overrides, looks and rules that meet."""
+
+import random
+from collections.abc import Sequence
+
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import (
+    Intend,
+    Intent,
+    Orphaned,
+    Override,
+    OverrideSet,
+    Owned,
+    Owner,
+    RecordChange,
+    Recorded,
+)
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
+from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
+from reconciler.quota.state import Limits, State, limits_of
+from tests.quota.strategies import DOCUMENTS, FEW, NOW, POLICIES, World, keys_of
+
+SUBJECTS = (
+    *FEW,
+    entity(user="alice", client_id="<default>"),
+    entity(user="zoë 日本", client_id=None),
+)
+WANTED = (1.0, 2.0, 3.0, float(2**63))
+LIVE = (1.0, 2.0, 2.000_000_5, 3.0, 1.999_999_5, float("inf"), float("nan"), 0.0, float(2**63))
+OLD = (1.0, 2.0, 2.000_000_5, 3.0, 0.5)
+
+PATTERNS = (
+    EntityPattern(user=NamePattern(exact="alice")),
+    EntityPattern(user=NamePattern(prefix="<def")),
+    EntityPattern(forms=frozenset({Form.DEFAULT_USER, Form.DEFAULT_CLIENT_ID, Form.IP})),
+    EntityPattern(
+        forms=frozenset({Form.USER_CLIENT_ID, Form.USER}),
+        user=NamePattern(prefix="a"),
+        client_id=NamePattern(exact="app"),
+    ),
+    EntityPattern(ip=NamePattern(prefix="10.")),
+    EVERYTHING,
+)
+RULES_IGNORED = (
+    (),
+    (),
+    (IgnoreRule(entities=PATTERNS[0], reason="known"),),
+    (IgnoreRule(entities=EVERYTHING, reason="one key", keys=frozenset({Key.PRODUCER_BYTE_RATE})),),
+    (IgnoreRule(entities=EVERYTHING, reason="over", until=NOW - 1),),
+    (IgnoreRule(entities=PATTERNS[1], reason="still", until=NOW + 1),),
+)
+
+
+def world(draw: random.Random, cluster_id: str) -> World:
+    """Everything that one comparison is given."""
+    frozen = draw.choice(((), (), ("team/three",), ("team/one", "gone/unread")))
+    return World(
+        desired=merge(_documents(draw), frozen=frozen),
+        owned=Owned(cluster_id=cluster_id).with_changes(_records(draw)),
+        live=State(limits={one: _limits(draw, one, LIVE) for one in _some(draw)}),
+        rules=Rules(
+            policy=draw.choice(list(Policy)),
+            sync_confirmed=draw.random() < 0.7,
+            drift=draw.choice(list(DriftMode)),
+            exclusive=draw.random() < 0.5,
+            scope=tuple(draw.sample(PATTERNS, draw.choice((0, 1, 2)))),
+            ignore=draw.choice(RULES_IGNORED),
+            complete=draw.random() < 0.8,
+            force=draw.random() < 0.3,
+        ),
+    )
+
+
+def _some(draw: random.Random) -> Sequence[Entity]:
+    return draw.sample(SUBJECTS, draw.randint(0, len(SUBJECTS)))
+
+
+def _limits(draw: random.Random, subject: Entity, values: Sequence[float]) -> Limits:
+    keys = keys_of(subject)
+    return limits_of(
+        {key: draw.choice(values) for key in draw.sample(keys, draw.randint(1, len(keys)))}
+    )
+
+
+def _documents(draw: random.Random) -> list[Declaration]:
+    return [
+        Declaration(
+            document=draw.choice(DOCUMENTS),
+            entity=subject,
+            limits=_limits(draw, subject, WANTED),
+            path=draw.choice(("a.yaml", "b/ü.yaml")),
+            line=10 * number + 1,
+            lines=(10 * number + 4, 10 * number + 5, 0, 0, 0),
+            deletion_policy=draw.choice(POLICIES),
+            suspended=draw.random() < 0.15,
+        )
+        for number, subject in enumerate([*_some(draw), *draw.sample(SUBJECTS, 1)])
+    ]
+
+
+def _records(draw: random.Random) -> list[RecordChange]:
+    pairs = [(one, key) for one in SUBJECTS for key in keys_of(one)]
+    mine = draw.sample(pairs, draw.randint(0, len(pairs)))
+    changes: list[RecordChange] = [
+        Recorded(entity=one, key=key, value=draw.choice(OLD), owner=_owner(draw))
+        for one, key in mine
+    ]
+    changes += [Orphaned(entity=one, key=key) for one, key in mine if draw.random() < 0.2]
+    changes += [
+        Intend(
+            entity=one,
+            key=key,
+            intent=Intent(
+                value=draw.choice((None, *OLD)), owner=_owner(draw), at=draw.choice((1.0, NOW - 65.0, NOW - 64.5)),
+            ),
+        )
+        for one, key in draw.sample(pairs, draw.randint(0, 4))
+    ]  # fmt: skip
+    changes += [
+        OverrideSet(
+            override=Override(
+                entity=one,
+                key=key,
+                value=draw.choice((None, *OLD)),
+                until=draw.choice((NOW, NOW - 1, NOW + 1)),
+                who="night shift",
+                reason="because",
+                before=draw.choice((None, *OLD)),
+                declared=draw.choice((None, *WANTED)),
+                ends_with_document=draw.random() < 0.4,
+            )
+        )
+        for one, key in draw.sample(pairs, draw.randint(0, 5))
+    ]
+    return changes
+
+
+def _owner(draw: random.Random) -> Owner:
+    return Owner(
+        document=draw.choice((*DOCUMENTS, "gone/long ago", "gone/unread", "")),
+        deletion_policy=draw.choice(POLICIES),
+        since=1.0,
+    )
