@@ -37,23 +37,33 @@ def fine(below: int, holds: int) -> tuple[int, ...]:
     return tuple(below - (below - holds) * step // FINE for step in range(1, FINE + 1))
 
 
-def smallest(peak: int, holds: Callable[[int], bool]) -> int | None:
-    """The smallest candidate that holds; ``None`` if not even one unit above the peak does.
+def first_round(peak: int) -> tuple[int, ...]:
+    """Every limit that the first round may try: :func:`coarse`, and one unit above the peak."""
+    return (*coarse(peak), peak + 1)
+
+
+def second_round(peak: int, holds: Callable[[int], bool]) -> tuple[int, ...]:
+    """What the first round leaves to try, ascending; one that holds if nothing is left, none if nothing holds.
 
     Where the peak itself fails, which only its rounding can cause, that one unit more is tried.
 
     Args:
         peak: Largest rate in units, above 0.
-        holds: Whether a limit keeps its promise; true for every limit above one for which it is true.
+        holds: Whether a limit of the first round keeps its promise; true for every limit above one for which it is.
     """
     first = coarse(peak)
     if not holds(first[0]):
-        return peak + 1 if holds(peak + 1) else None
+        return (peak + 1,) if holds(peak + 1) else ()
     last = _last(first, holds)
     if last + 1 == len(first):
-        return first[last]
-    second = fine(first[last + 1], first[last])[::-1]
-    return second[_last(second, holds)]
+        return (first[last],)
+    return fine(first[last + 1], first[last])
+
+
+def smallest(peak: int, holds: Callable[[int], bool]) -> int | None:
+    """The smallest candidate that holds; ``None`` if not even one unit above the peak does; arguments as above."""
+    second = second_round(peak, holds)[::-1]
+    return second[_last(second, holds)] if second else None
 
 
 def _last(descending: Sequence[int], holds: Callable[[int], bool]) -> int:

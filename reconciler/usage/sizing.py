@@ -236,48 +236,83 @@ def recommend(case: Case, tier: Tier) -> Recommendation:
         trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
         for from_ms, to_ms in ((case.from_ms, split), (split, case.to_ms))
     )
-    recent = trial(case.kind, series, split - WEEK_MS, split, case.max_gap_ms)
-    needed = _needed((train, recent), tier, (1, 1))
+    weeks = [
+        trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
+        for from_ms, to_ms in week_spans(case)
+    ]
+    planned = sized(case, tier, told, train, weeks, tested=test.brokers > 0)
+    target = planned.target
+    if target is None:
+        return planned
+    return proven(case, tier, planned, train.proof(target), test.proof(target))
+
+
+def week_spans(case: Case) -> tuple[tuple[int, int], ...]:
+    """The weeks before the held-out one, counted back from there; the first is the most recent."""
+    split = case.to_ms - WEEK_MS
+    return tuple((end - WEEK_MS, end) for end in range(split, case.from_ms, -WEEK_MS))
+
+
+def promises(tier: Tier) -> tuple[Promise, Promise, Promise]:
+    """What a tier promises, at twice the share, and at half of it."""
+    usual, looser, tighter = (
+        Promise(share_ppm=tier.share_ppm * factor, parts=parts, max_delay_ms=tier.max_delay_ms)
+        for factor, parts in ((1, 1), (2, 1), (1, 2))
+    )
+    return usual, looser, tighter
+
+
+def sized(
+    case: Case,
+    tier: Tier,
+    told: Recommendation,
+    train: Trial,
+    weeks: Sequence[Trial],
+    *,
+    tested: bool,
+) -> Recommendation:
+    """The limit to set, before it is proven; without one where there is too little to go by.
+
+    Args:
+        case: Current limit, budget, marks.
+        tier: Its promise and rules.
+        told: What is known of the evidence as a whole.
+        train: All before the held-out week.
+        weeks: The weeks of that (:func:`week_spans`).
+        tested: Whether anything was seen in the held-out week.
+    """
+    usual, looser, tighter = promises(tier)
+    spans = (train, *weeks[:1])
+    needed = _needed(spans, usual)
     told = replace(told, needed=needed, peak=train.peak)
     if told.evidence_ms < LEAST_EVIDENCE_MS or told.samples < LEAST_SAMPLES:
         return told
-    if needed is None or not test.brokers:
+    if needed is None or not tested:
         return told
     target, rules = priced(needed, tier, case, told.censored_ppm)
-    proof = test.proof(target)
-    advice = Advice.CHANGE
-    if proof is not None and proof.share_ppm > 2 * tier.share_ppm:
-        advice = Advice.REFUSED
-    elif case.pinned or target == case.current:
-        advice = Advice.KEEP
     return replace(
         told,
-        advice=advice,
         target=target,
-        lower=_needed((train, recent), tier, (2, 1)),
-        upper=_needed((train, recent), tier, (1, 2)),
-        worst_week=_worst_week(case, tier, series, split),
-        train=train.proof(target),
-        test=proof,
+        lower=_needed(spans, looser),
+        upper=_needed(spans, tighter),
+        worst_week=max((week.smallest(usual) or 0 for week in weeks), default=None),
         rules=rules,
     )
 
 
-def _needed(trials: Sequence[Trial], tier: Tier, share: tuple[int, int]) -> int | None:
-    """The largest of what the spans need at a fraction of the tier's share; ``None`` if the first needs nothing."""
-    factor, parts = share
-    promise = Promise(
-        share_ppm=tier.share_ppm * factor, parts=parts, max_delay_ms=tier.max_delay_ms
-    )
+def proven(
+    case: Case, tier: Tier, planned: Recommendation, train: Proof | None, test: Proof | None
+) -> Recommendation:
+    """The advice about a limit, given what that limit does on both parts of the evidence."""
+    advice = Advice.CHANGE
+    if test is not None and test.share_ppm > 2 * tier.share_ppm:
+        advice = Advice.REFUSED
+    elif case.pinned or planned.target == case.current:
+        advice = Advice.KEEP
+    return replace(planned, advice=advice, train=train, test=test)
+
+
+def _needed(trials: Sequence[Trial], promise: Promise) -> int | None:
+    """The largest of what the spans need; ``None`` if the first needs nothing."""
     found = [one.smallest(promise) for one in trials]
     return max(one or 0 for one in found) if found[0] is not None else None
-
-
-def _worst_week(
-    case: Case, tier: Tier, series: Sequence[Sequence[Sample]], split: int
-) -> int | None:
-    """What the worst week before the held-out one needs; weeks are counted back from there."""
-    ends = range(split, case.from_ms, -WEEK_MS)
-    weeks = (trial(case.kind, series, end - WEEK_MS, end, case.max_gap_ms) for end in ends)
-    promise = Promise(share_ppm=tier.share_ppm, max_delay_ms=tier.max_delay_ms)
-    return max((week.smallest(promise) or 0 for week in weeks), default=None)

@@ -1,12 +1,12 @@
 """Trials of a limit on a span of evidence, broker by broker: whether it keeps a promise, and what it does."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.usage.candidates import smallest
+from reconciler.usage.candidates import second_round, smallest
 from reconciler.usage.samples import MAX_UNITS, MILLION, QuotaType, Sample
 from reconciler.usage.series import between
-from reconciler.usage.throttle import Arrival, Forecast, arrivals, share_ppm, simulate
+from reconciler.usage.throttle import Forecast, arrivals, share_ppm, simulate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,31 +45,32 @@ class Trial:
     """A span of the evidence of one bucket, ready for any limit. Each limit is simulated once.
 
     Attributes:
-        kind: What is limited.
-        brokers: Of each broker that saw it.
+        brokers: How many saw it.
+        peak: The largest rate on any of them; 0 where nothing was used.
+        simulated: What a limit does on each broker; ``None`` = unlimited. Another engine may have done it before.
     """
 
-    kind: QuotaType
-    brokers: tuple[tuple[Arrival, ...], ...]
+    brokers: int
+    peak: int
+    simulated: Callable[[int | None], tuple[Forecast, ...]] = field(repr=False, compare=False)
     _done: dict[int, tuple[Forecast, ...]] = field(
         default_factory=dict[int, tuple[Forecast, ...]], repr=False, compare=False
     )
 
-    @property
-    def peak(self) -> int:
-        """The largest rate on any broker; 0 where nothing was used."""
-        return max((one.rate_units for series in self.brokers for one in series), default=0)
-
     def forecasts(self, limit: int) -> tuple[Forecast, ...]:
         """What a limit does on each broker; one that reaches the cut of all rates is none."""
         if limit not in self._done:
-            held = limit if limit < MAX_UNITS else None
-            self._done[limit] = tuple(simulate(self.kind, one, held) for one in self.brokers)
+            self._done[limit] = self.simulated(limit if limit < MAX_UNITS else None)
         return self._done[limit]
 
     def keeps(self, limit: int, promise: Promise) -> bool:
         """Whether a limit keeps a promise on every broker; a larger one then does too."""
         return all(map(promise.is_kept_in, self.forecasts(limit)))
+
+    def second_round(self, promise: Promise) -> tuple[int, ...]:
+        """Which candidates are left once the first round was simulated (:func:`candidates.second_round`)."""
+        peak = self.peak
+        return second_round(peak, lambda limit: self.keeps(limit, promise)) if peak else ()
 
     def smallest(self, promise: Promise) -> int | None:
         """The smallest candidate that keeps a promise; ``None`` where nothing was used."""
@@ -98,4 +99,9 @@ def trial(
 ) -> Trial:
     """A trial of what each broker saw in a span of time, its end not included; errors as :func:`arrivals`."""
     parts = (between(one, from_ms, to_ms) for one in series)
-    return Trial(kind=kind, brokers=tuple(arrivals(one, max_gap_ms) for one in parts if one))
+    brokers = tuple(arrivals(one, max_gap_ms) for one in parts if one)
+    return Trial(
+        brokers=len(brokers),
+        peak=max((one.rate_units for each in brokers for one in each), default=0),
+        simulated=lambda limit: tuple(simulate(kind, one, limit) for one in brokers),
+    )
