@@ -5,6 +5,7 @@ The same rows come from the core and from Spark; renderers and tests know only t
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from reconciler.usage.buckets import Answer
 from reconciler.usage.censoring import Bound
@@ -13,6 +14,9 @@ from reconciler.usage.sizing import Advice, Rule
 from reconciler.usage.tags import Bucket
 from reconciler.usage.throttle import Model
 from reconciler.usage.verdict import Breach, Verdict
+
+BLIND: Final = frozenset({Verdict.NO_DATA, Verdict.NOT_IDENTIFIABLE})
+"""Verdicts that say that nothing can be said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,7 @@ class Simulation:
         evidence: One per cluster, sorted.
         rows: Worst first; the most telling ones only if ``left_out`` is not 0.
         left_out: How many rows are only counted.
+        left_blind: How many of those could not be judged.
         breaches: What the policy refuses.
         flipped: Buckets without limits that will be counted under other tags: ``(cluster, type, bucket)``.
         unexplained: Series that the limits in force cannot have made.
@@ -127,6 +132,7 @@ class Simulation:
     evidence: tuple[Evidence, ...]
     rows: tuple[ImpactRow, ...]
     left_out: int = 0
+    left_blind: int = 0
     breaches: tuple[TierBreach, ...] = ()
     flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
@@ -135,9 +141,10 @@ class Simulation:
     @property
     def enough(self) -> bool:
         """Whether every row could be judged and every evidence counts: otherwise exit code 5 under ``--require-evidence``."""
-        blind = {Verdict.NO_DATA, Verdict.NOT_IDENTIFIABLE}
-        return all(not one.stale for one in self.evidence) and not any(
-            one.verdict in blind for one in self.rows
+        return (
+            not self.left_blind
+            and not any(one.stale for one in self.evidence)
+            and not any(one.verdict in BLIND for one in self.rows)
         )
 
 

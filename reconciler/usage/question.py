@@ -4,13 +4,12 @@ Only what a plan changes is asked for. Every pair that changes is spoken of: whe
 a limit, a row says that.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, parts, sort_key
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import State
 from reconciler.usage.buckets import (
@@ -30,6 +29,7 @@ from reconciler.usage.samples import (
     limit_state,
     limit_units,
 )
+from reconciler.usage.tables import entity_text
 from reconciler.usage.tags import Book, Bucket, GroupKind, book, bucket_of, limit_of
 
 NOT_MEASURED: Final = "the brokers had no quota of this kind, so they recorded nobody's use"
@@ -104,9 +104,7 @@ class Question:
 
 def entity_json(subject: Entity | None) -> str:
     """An entity as canonical JSON, the same for every engine; "" = nobody."""
-    if subject is None:
-        return ""
-    return json.dumps(parts(subject), ensure_ascii=True, separators=(",", ":"))
+    return entity_text(subject)
 
 
 def asked(

@@ -31,7 +31,7 @@ class Verdict(StrEnum):
     NO_DATA = "no data"
 
 
-_SEVERITY: Final = (
+SEVERITY: Final = (
     Verdict.SAFE_BY_BOUND,
     Verdict.SAME,
     Verdict.BETTER,
@@ -39,6 +39,7 @@ _SEVERITY: Final = (
     Verdict.NOT_IDENTIFIABLE,
     Verdict.WORSE,
 )
+"""From what needs no look to what needs one first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +254,7 @@ def over_brokers(impacts: Mapping[str, Impact]) -> TenantImpact:
 
 def _severity(one: Impact) -> tuple[int, int, int]:
     throttled, delay = _length(one.after) if one.after else (0, 0)
-    return _SEVERITY.index(one.verdict), throttled, delay
+    return SEVERITY.index(one.verdict), throttled, delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,24 @@
-"""What a plan does to recorded use: one row for each bucket that changes on each broker, from the series it asked for."""
+"""What a plan does to recorded use: one row for each bucket that changes on each broker, tenants made of them, the policy's word."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.usage.buckets import Answer
 from reconciler.usage.censoring import Bound
-from reconciler.usage.findings import ImpactRow
+from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation, TierBreach
 from reconciler.usage.question import Asked, Question
 from reconciler.usage.samples import Cadence, QuotaType, Sample
 from reconciler.usage.tags import Bucket
-from reconciler.usage.throttle import MIN_DELAY_MS, MODEL_OF
-from reconciler.usage.verdict import Impact, Part, Verdict, impact
+from reconciler.usage.throttle import MIN_DELAY_MS, MODEL_OF, Forecast
+from reconciler.usage.tiers import Elastic, WhatIfPolicy
+from reconciler.usage.verdict import SEVERITY, Breach, Impact, Part, Verdict, breaches, impact
 
 NO_SAMPLES: Final = "no sample of it lies in the window"
+
+MOST_ROWS: Final = 200
+"""More rows than this nobody reads in a preview; the rest is counted."""
 
 
 def judged(
@@ -82,4 +87,152 @@ def row_of(cluster_id: str, one: Asked, told: Impact) -> ImpactRow:
         covered_ms=told.covered_ms,
         censored_ms=told.censored_ms,
         why=NO_SAMPLES if unseen else one.why,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """One bucket on all brokers: the worst one and how many, never a sum of minutes.
+
+    Attributes:
+        worst: The row of the worst broker; the lowest id of equal ones.
+        brokers: How many brokers saw it.
+        throttled: How many of them will throttle it, as far as is known.
+    """
+
+    worst: ImpactRow
+    brokers: int
+    throttled: int
+
+
+def tenants(rows: Iterable[ImpactRow]) -> tuple[Tenant, ...]:
+    """The rows by tenant, worst first; equal ones by cluster and name."""
+    return tuple(_tenant(group) for group in _grouped(rows))
+
+
+def _tenant(group: Sequence[ImpactRow]) -> Tenant:
+    return Tenant(
+        worst=group[0],
+        brokers=sum(bool(one.broker_id) for one in group),
+        throttled=sum((one.after_throttled_ms or 0) > 0 for one in group),
+    )
+
+
+def _grouped(rows: Iterable[ImpactRow]) -> list[list[ImpactRow]]:
+    """The rows of each tenant, worst broker first, and the worst tenant first."""
+    found: defaultdict[tuple[str, QuotaType, Bucket, bool], list[ImpactRow]] = defaultdict(list)
+    for one in rows:
+        found[one.cluster_id, one.quota_type, one.bucket, one.any_name].append(one)
+    groups = [sorted(group, key=_worst_first) for _, group in sorted(found.items())]
+    return sorted(groups, key=lambda group: _worst_first(group[0])[:3])
+
+
+def _worst_first(one: ImpactRow) -> tuple[int, int, int, str]:
+    return (
+        -SEVERITY.index(one.verdict),
+        -(one.after_throttled_ms or 0),
+        -(one.after_max_delay_ms or 0),
+        one.broker_id,
+    )
+
+
+def told(
+    rows: Iterable[ImpactRow],
+    evidence: Iterable[Evidence],
+    policy: WhatIfPolicy,
+    *,
+    questions: Iterable[Question] = (),
+    notes: Iterable[str] = (),
+    most: int = MOST_ROWS,
+) -> Simulation:
+    """What is to be shown of a simulation, and what the policy refuses of it.
+
+    Args:
+        rows: Of all clusters.
+        evidence: One per cluster.
+        policy: The tiers.
+        questions: What was asked, for what they noticed on the way.
+        notes: More sentences about the whole.
+        most: Whole tenants are shown up to so many rows, at least one; those that the policy refuses come first.
+    """
+    elastic = policy.elastic is Elastic.IGNORE
+    groups = _grouped(rows)
+    shown, ignored = _split(groups, policy) if elastic else (groups, 0)
+    refused = [(group, _refused(group, policy)) for group in shown]
+    refused.sort(key=lambda pair: not pair[1])  # stable: worst first within both
+    kept: list[ImpactRow] = []
+    left: list[ImpactRow] = []
+    for group, _ in refused:
+        into = left if left or (kept and len(kept) + len(group) > most) else kept
+        into += group
+    asked = tuple(questions)
+    said = [*notes, *(note for one in asked for note in one.notes)]
+    if ignored:
+        said.append(f"{ignored:,} of consumers, which use what they are let, are not shown")
+    return Simulation(
+        evidence=tuple(sorted(evidence, key=lambda one: one.cluster_id)),
+        rows=tuple(kept),
+        left_out=len(left),
+        left_blind=sum(one.verdict in BLIND for one in left),
+        breaches=tuple(one for _, found in refused for one in found),
+        flipped=tuple(sorted(one for each in asked for one in each.flipped)),
+        unexplained=tuple(sorted(one for each in asked for one in each.unexplained)),
+        notes=tuple(said),
+    )
+
+
+def _split(
+    groups: Sequence[list[ImpactRow]], policy: WhatIfPolicy
+) -> tuple[list[list[ImpactRow]], int]:
+    """The tenants that are not elastic, and how many are."""
+    kept = [
+        group
+        for group in groups
+        if not policy.tolerance_of(group[0].quota_type, group[0].bucket).elastic
+    ]
+    return kept, len(groups) - len(kept)
+
+
+def _refused(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[TierBreach]:
+    """What is refused of one tenant: of every figure the worst broker's."""
+    first = group[0]
+    tier = policy.tier_of(first.bucket)
+    tolerance = policy.tolerance_of(first.quota_type, first.bucket)
+    worst: dict[str, tuple[ImpactRow, Breach]] = {}
+    for row in group:
+        for found in breaches(_impact_of(row), tolerance):
+            other = worst.get(found.what)
+            if other is None or found.found_ms > other[1].found_ms:
+                worst[found.what] = row, found
+    return [TierBreach(row=row, tier=tier.name, breach=one) for row, one in worst.values()]
+
+
+def _impact_of(row: ImpactRow) -> Impact:
+    """A row as the verdict knows it."""
+    return Impact(
+        verdict=row.verdict,
+        bound=row.bound,
+        before=_forecast(row, row.before_throttled_ms, row.before_max_delay_ms),
+        observed_throttled_ms=row.observed_throttled_ms,
+        after=_forecast(row, row.after_throttled_ms, row.after_max_delay_ms),
+        covered_ms=row.covered_ms,
+        censored_ms=row.censored_ms,
+    )
+
+
+def _forecast(
+    row: ImpactRow, throttled_ms: int | None, max_delay_ms: int | None
+) -> Forecast | None:
+    if throttled_ms is None:
+        return None
+    return Forecast(
+        model=row.model,
+        samples=0,
+        covered_ms=row.covered_ms,
+        arrived_units=0,
+        throttled_ms=throttled_ms,
+        max_delay_ms=max_delay_ms,
+        over_timeout_ms=row.after_over_timeout_ms,
+        delayed_units=row.delayed_units or 0,
+        unfinished=row.unfinished or 0,
     )

@@ -1,0 +1,155 @@
+"""Rows made into tenants and into what is shown: the worst broker, the worst tenant first, and what the policy refuses."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import entity
+from reconciler.quota.patterns import EntityPattern, NamePattern
+from reconciler.usage.buckets import Answer
+from reconciler.usage.censoring import Bound
+from reconciler.usage.findings import BLIND, Evidence, ImpactRow
+from reconciler.usage.question import Question
+from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.sizing import GOLD
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle import Model
+from reconciler.usage.tiers import USUAL, Elastic, TierRule, WhatIfPolicy
+from reconciler.usage.verdict import Tolerance, Verdict, over_brokers
+from reconciler.usage.whatif import _impact_of, judged, tenants, told
+from tests.usage.whatif_cases import CADENCE, case
+
+MINUTE = 60_000
+STRICT = Tolerance(new_throttled_ms_per_day=10 * MINUTE, max_delay_ms=MINUTE)
+POLICY = WhatIfPolicy(usual=replace(USUAL[1], tolerance=STRICT))
+
+
+def row(user="alice", broker="1", verdict=Verdict.WORSE, after=20 * MINUTE, **more) -> ImpactRow:
+    made = ImpactRow(
+        cluster_id="c1",
+        quota_type=QuotaType.PRODUCE,
+        bucket=bucket_of(user),
+        any_name=False,
+        broker_id=broker,
+        before_units=100,
+        after_units=50,
+        source_entity="",
+        answer=Answer.EXACT,
+        verdict=verdict,
+        bound=Bound.EXACT,
+        model=Model.BACKLOG,
+        before_throttled_ms=0,
+        before_max_delay_ms=0,
+        observed_throttled_ms=0,
+        after_throttled_ms=after,
+        after_max_delay_ms=5_000,
+        after_over_timeout_ms=0,
+        delayed_units=1,
+        unfinished=0,
+        covered_ms=DAY_MS,
+        censored_ms=0,
+        why="",
+    )
+    return replace(made, **more)
+
+
+EVIDENCE = Evidence(cluster_id="c1")
+
+
+def shown(rows, policy=POLICY, **more):
+    return told(rows, [EVIDENCE], policy, **more)
+
+
+def test_a_tenant_is_its_worst_broker_and_how_many():
+    found = tenants(
+        [row(broker="1"), row(broker="3", after=50 * MINUTE), row(broker="2", after=0), row("bob", "", Verdict.NO_DATA, None)]
+    )  # fmt: skip
+    assert [(one.worst.broker_id, one.brokers, one.throttled) for one in found] == [
+        ("3", 3, 2),
+        ("", 0, 0),
+    ]
+
+
+@given(st.integers(0, 100_000))
+def test_tenants_are_what_the_verdict_makes_of_the_impacts_of_all_brokers(number):
+    one = case(number)
+    rows = judged(one.question, one.series, CADENCE)
+    for found in tenants(rows):
+        group = [
+            each
+            for each in rows
+            if (each.quota_type, each.bucket, each.any_name)
+            == (found.worst.quota_type, found.worst.bucket, found.worst.any_name)
+        ]
+        other = over_brokers({each.broker_id: _impact_of(each) for each in group})
+        assert (found.worst.broker_id, found.throttled) == (other.broker_id, other.throttled)
+
+
+@given(st.integers(0, 100_000), st.integers(1, 12))
+def test_no_row_vanishes_and_a_tenant_is_never_cut(number, most):
+    one = case(number)
+    rows = judged(one.question, one.series, CADENCE)
+    found = shown(rows, questions=[one.question], most=most)
+    assert len(found.rows) + found.left_out == len(rows)
+    whole = {each.worst: each for each in tenants(rows)}
+    assert all(whole[each.worst] == each for each in tenants(found.rows))
+    assert found.enough == (not any(each.verdict in BLIND for each in rows))
+
+
+def test_what_the_policy_refuses_is_shown_first_and_once_for_each_figure():
+    calm = [row(f"u{n}", after=60 * MINUTE, before_throttled_ms=55 * MINUTE) for n in range(9)]
+    found = shown([*calm, row(broker="1"), row(broker="2", after=21 * MINUTE)], most=2)
+    assert [one.bucket.user for one in found.rows] == ["alice", "alice"]
+    (breach,) = found.breaches
+    assert (breach.row.broker_id, breach.tier, breach.breach.found_ms) == (
+        "2",
+        "silver",
+        21 * MINUTE,
+    )
+    assert found.left_out == 9
+
+
+def test_a_tier_decides_what_is_refused():
+    gold = TierRule(
+        name="gold",
+        tolerance=Tolerance(max_delay_ms=1_000),
+        tier=GOLD,
+        entities=(EntityPattern(user=NamePattern(exact="alice")),),
+    )
+    policy = WhatIfPolicy(rules=(gold, *USUAL[1:]))
+    found = shown([row(), row("bob")], policy)
+    assert [(one.tier, one.breach.what, one.breach.allowed_ms) for one in found.breaches] == [
+        ("gold", "worst delay", 1_000)
+    ]
+
+
+def test_consumers_are_shown_and_never_refused_or_only_counted():
+    fetch = row(quota_type=QuotaType.FETCH)
+    found = shown([fetch])
+    assert (found.rows, found.breaches) == ((fetch,), ())
+    found = shown([fetch, row("bob")], replace(POLICY, elastic=Elastic.IGNORE))
+    assert [one.bucket.user for one in found.rows] == ["bob"]
+    assert found.notes == ("1 of consumers, which use what they are let, are not shown",)
+
+
+def test_request_time_is_never_refused():
+    assert not shown([row(quota_type=QuotaType.REQUEST, model=Model.APPROXIMATE)]).breaches
+
+
+def test_stale_evidence_is_not_enough_whatever_the_rows_say():
+    found = told([row()], [replace(EVIDENCE, stale="it is 3 d old")], POLICY)
+    assert not found.enough
+    assert shown([row()]).enough
+    assert not shown([row(), row("bob", "", Verdict.NO_DATA, None)], most=1).enough
+
+
+def test_what_questions_noticed_is_passed_on():
+    flip = ("c1", QuotaType.PRODUCE, bucket_of("x"))
+    asked = Question(cluster_id="c1", asked=(), flipped=(flip,), unexplained=(flip,), notes=("n",))
+    found = shown([], questions=[asked], notes=["first"])
+    assert (found.flipped, found.unexplained, found.notes) == ((flip,), (flip,), ("first", "n"))
+
+
+def test_an_entity_without_a_tier_is_usual():
+    assert POLICY.tier_of(entity(user="alice")).tolerance == STRICT
