@@ -84,25 +84,45 @@ PARTIAL: Final = frozenset({Word.TRUNCATED, Word.WARNINGS, Word.BAD_LINE})
 """Words that make a result partial: something was there that we could not get."""
 
 
+EXAMPLES: Final = 5
+"""So many places are remembered per word."""
+
+
 class Counts(Mapping[Word, int]):
     """How often each word was counted; it grows while a reader works, and is read when that has ended."""
 
-    __slots__ = ("_counted",)
+    __slots__ = ("_counted", "_examples")
 
     def __init__(self, counted: Mapping[Word, int] | None = None) -> None:
         self._counted: dict[Word, int] = {}
+        self._examples: dict[Word, list[str]] = {}
         for word, number in (counted or {}).items():
             self.add(word, number)
 
-    def add(self, word: Word, number: int = 1) -> None:
-        """Count something; nothing at all leaves no trace."""
+    def add(self, word: Word, number: int = 1, example: str = "") -> None:
+        """Count something; nothing at all leaves no trace.
+
+        Args:
+            word: What it was.
+            number: How often.
+            example: Where, such as ``file:12: …``; the first few are kept.
+        """
         if number:
             self._counted[word] = self._counted.get(word, 0) + number
+            if example and len(self._examples.setdefault(word, [])) < EXAMPLES:
+                self._examples[word].append(example)
 
     def merge(self, others: Mapping[Word, int]) -> None:
-        """Add what others counted."""
+        """Add what others counted, with their examples."""
         for word, number in others.items():
             self.add(word, number)
+            for example in others.examples(word) if isinstance(others, Counts) else ():
+                if len(self._examples.setdefault(word, [])) < EXAMPLES:
+                    self._examples[word].append(example)
+
+    def examples(self, word: Word) -> tuple[str, ...]:
+        """The first few places where it was counted, as far as they were told."""
+        return tuple(self._examples.get(word, ()))
 
     @property
     def partial(self) -> bool:

@@ -1,0 +1,180 @@
+"""OpenMetrics text, the classic exposition format with times, and `promtool tsdb dump`: samples as series."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import TelemetryError
+from reconciler.telemetry.answers import milliseconds, number_of
+from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.text_files import TextFile
+
+_SIMPLE: Final = re.compile(r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*", re.ASCII)  # fmt: skip
+_LABELS: Final = r"(?:[^\"{}]|\"(?:[^\"\\]|\\.)*\")*"
+_EXEMPLAR: Final = re.compile(rf"(?P<sample>[a-zA-Z_:][\w:]*(?:\{{{_LABELS}\}})?[^#\"{{}}]*)#[ \t]*\{{{_LABELS}\}}.*", re.ASCII)  # fmt: skip
+_NAME: Final = re.compile(r"[a-zA-Z_:][\w:]*", re.ASCII)
+_LABEL: Final = re.compile(
+    r"[ \t]*(?:(?P<label>[a-zA-Z_][\w.:-]*|\"(?:[^\"\\]|\\.)*\")[ \t]*=[ \t]*)?\"(?P<value>(?:[^\"\\]|\\.)*)\"[ \t]*(?:,|$)",
+    re.ASCII,
+)
+_ESCAPE: Final = re.compile(r"\\(.)")
+_ESCAPES: Final = {"\\": "\\", '"': '"', "n": "\n"}
+_MANY: Final = 1_000_000
+"""So many points are gathered before stretches of series are given away."""
+
+_SECONDS: Final = 100_000_000_000
+"""OpenMetrics counts seconds, the classic format milliseconds. Seconds reach this in the year 5138, milliseconds did in 1973."""
+
+
+def read(path: Path, counts: Counts, *, at_ms: int | None = None) -> Iterator[Series]:
+    """The series of a file; a long one comes in stretches.
+
+    Args:
+        path: Text, or ``.gz`` of it.
+        counts: ``truncated`` where OpenMetrics ends without ``# EOF`` or any file in the middle of a line;
+            ``bad_line`` with file and line; ``no_time``.
+        at_ms: When samples without a time were read; ``None`` = they are not used.
+
+    Raises:
+        TelemetryError: The file cannot be read, or nothing in it is a sample.
+    """
+    gathered = _Gathered(str(path), counts, at_ms)
+    with TextFile(path) as file:
+        rest, number = "", 0
+        while block := file.read():
+            *lines, rest = (rest + block).split("\n")
+            for line in lines:
+                number += 1
+                gathered.line(line.rstrip("\r"), number)
+            if gathered.points >= _MANY:
+                yield from gathered.given()
+        if rest.strip() == "# EOF":
+            gathered.line("# EOF", number + 1)
+        elif rest or file.truncated:
+            counts.add(Word.TRUNCATED, 1, f"{path}:{number + 1}: ends in the middle of a line")
+        elif gathered.seconds and not gathered.ended:
+            counts.add(Word.TRUNCATED, 1, f"{path}:{number + 1}: ends without # EOF")
+    if not gathered.samples and not gathered.ended and number + bool(rest):
+        first = counts.examples(Word.BAD_LINE) or counts.examples(Word.TRUNCATED)
+        raise TelemetryError(
+            "holds no sample in OpenMetrics or the classic text format"
+            + (f" ({first[0]})" if first else ""),
+            where=str(path),
+        )
+    yield from gathered.given()
+
+
+class _Gathered:
+    """Points by series, while lines come in."""
+
+    def __init__(self, where: str, counts: Counts, at_ms: int | None) -> None:
+        self.points = 0
+        self.samples = 0
+        self.seconds = False
+        self.ended = False
+        self._where = where
+        self._counts = counts
+        self._at_ms = at_ms
+        self._heads: dict[str, tuple[str, dict[str, str], Points] | None] = {}
+
+    def given(self) -> Iterator[Series]:
+        heads, self._heads, self.points = self._heads, {}, 0
+        for head in heads.values():
+            if head is not None and head[2]:
+                yield Series(name=head[0], labels=head[1], points=head[2])
+
+    def line(self, line: str, number: int) -> None:
+        if not line or line.startswith("#"):
+            if line == "# EOF":
+                self.ended = True
+            return
+        if line.isspace():
+            return
+        found = None if self.ended else self._sample(line)
+        head = None if found is None else self._head(found["head"])
+        value = None if found is None else number_of(found["value"])
+        if found is None or head is None or value is None:
+            self._bad(line, number)
+            return
+        at = self._moment(found["at"])
+        if at is None and found["at"] is not None:
+            self._bad(line, number)
+            return
+        self.samples += 1
+        if at is None:
+            self._counts.add(Word.NO_TIME)
+            return
+        head[2].append(at, value)
+        self.points += 1
+
+    def _sample(self, line: str) -> re.Match[str] | None:
+        found = _SIMPLE.fullmatch(line)
+        if found is not None and self._head(found["head"]) is not None:
+            return found
+        cut = _EXEMPLAR.fullmatch(line)
+        return None if cut is None else _SIMPLE.fullmatch(cut["sample"])
+
+    def _moment(self, text: str | None) -> int | None:
+        if text is None:
+            return self._at_ms
+        number = number_of(text)
+        if number is None:
+            return None
+        if abs(number) < _SECONDS:
+            self.seconds = True
+            return milliseconds(number)
+        return milliseconds(number / 1000)
+
+    def _head(self, text: str) -> tuple[str, dict[str, str], Points] | None:
+        try:
+            return self._heads[text]
+        except KeyError:
+            parsed = labels_of(text)
+            found = None if parsed is None else (*parsed, Points())
+            self._heads[text] = found
+            return found
+
+    def _bad(self, line: str, number: int) -> None:
+        told = "stands after # EOF" if self.ended else f"is no sample: {line[:80]!r}"
+        self._counts.add(Word.BAD_LINE, 1, f"{self._where}:{number}: {told}")
+
+
+def labels_of(head: str) -> tuple[str, dict[str, str]] | None:
+    """Name and labels of what stands before a value; ``None`` = it cannot be read."""
+    named = _NAME.match(head)
+    name = named[0] if named else ""
+    rest = head[len(name) :]
+    if not rest:
+        return (name, {}) if name else None
+    if not (rest.startswith("{") and rest.endswith("}")):
+        return None
+    inner = rest[1:-1]
+    labels: dict[str, str] = {}
+    at = 0
+    while inner[at:].strip():
+        found = _LABEL.match(inner, at)
+        if found is None:
+            return None
+        value = _unescaped(found["value"])
+        label = found["label"]
+        if label is not None and label.startswith('"'):
+            label = _unescaped(label[1:-1])
+        if value is None or (label is None and name) or label in labels:
+            return None
+        if label is None or label == "__name__":
+            if name:
+                return None
+            name = value
+        else:
+            labels[label] = value
+        at = found.end()
+    return (name, labels) if name else None
+
+
+def _unescaped(text: str) -> str | None:
+    if "\\" not in text:
+        return text
+    if any(one not in _ESCAPES for one in _ESCAPE.findall(text)):
+        return None
+    return _ESCAPE.sub(lambda one: _ESCAPES[one[1]], text)

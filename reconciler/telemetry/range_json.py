@@ -1,0 +1,235 @@
+"""Saved answers of Prometheus: query and query_range, one or several after another, read element by element."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.errors import TelemetryError
+from reconciler.telemetry.answers import series_of
+from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.text_files import BLOCK, TextFile
+
+_BLANKS: Final = " \t\r\n"
+_MOST: Final = 1 << 29
+"""The longest element, in characters."""
+
+_SHORT: Final = 12
+"""Longer than any literal or number that the end of a file may have cut."""
+
+
+class _Cut(Exception):
+    """The file ends in the middle."""
+
+
+def read(path: Path, counts: Counts) -> Iterator[Series]:
+    """The series of a file, as they come.
+
+    The file holds answers (``{"status": …, "data": {"result": […]}}``), or only results, or one element per line.
+    Memory is needed for one element. What a range query made up is counted as ``resampled``: on an even grid of
+    whole seconds it repeats the last value for up to five minutes, as if the series were alive.
+
+    Args:
+        path: JSON, or ``.gz`` of it.
+        counts: ``truncated`` where the file ends too early; what came before is given.
+
+    Raises:
+        TelemetryError: It is no JSON, no answer of Prometheus, or the answer is an error.
+    """
+    grid = _Grid()
+    with TextFile(path) as file:
+        reading = _Reading(file, str(path), counts)
+        found = False
+        try:
+            for element in reading.elements():
+                found = True
+                series = series_of(element, counts)
+                if series is not None:
+                    grid.see(Points.of(series.points))
+                    yield series
+        except _Cut:
+            counts.add(Word.TRUNCATED, 1, f"{path}: ends in the middle of an answer")
+        else:
+            if file.truncated:
+                counts.add(Word.TRUNCATED, 1, f"{path}: ends in the middle of a character")
+            elif not found and not reading.answers:
+                raise TelemetryError("holds no answer of Prometheus", where=str(path))
+    counts.add(Word.WARNINGS, reading.warnings)
+    counts.add(Word.RESAMPLED, grid.repeats)
+
+
+class _Reading:
+    """Pulls elements out of a file whose documents may be larger than memory."""
+
+    def __init__(self, file: TextFile, where: str, counts: Counts) -> None:
+        self.answers = 0
+        self.warnings = 0
+        self._file = file
+        self._where = where
+        self._counts = counts
+        self._decoder = json.JSONDecoder()
+        self._text = ""
+        self._at = 0
+        self._gone = 0
+        self._ended = False
+
+    def elements(self) -> Iterator[Any]:
+        while self._peek():
+            if self._peek() == "[":
+                self.answers += 1
+                yield from self._array()
+            elif self._peek() == "{":
+                yield from self._object(top=True)
+            else:
+                raise self._wrong("holds something that is neither an answer nor a result")
+
+    def _object(self, *, top: bool) -> Iterator[Any]:
+        """An object: an answer, its data, or an element by itself. Only its results are not kept whole."""
+        fields: dict[str, Any] = {}
+        self._take("{")
+        while self._need() != "}":
+            name = self._value()
+            if not isinstance(name, str):
+                raise self._wrong("has a name that is no text")
+            self._take(":")
+            opening = self._need()
+            if (name, opening) == ("data", "{") and top:
+                yield from self._object(top=False)
+            elif (name, opening) == ("result", "["):
+                self.answers += 1
+                yield from self._array()
+            else:
+                fields[name] = self._value()
+            if self._need() == ",":
+                self._at += 1
+            elif self._need() != "}":
+                raise self._wrong("is no JSON")
+        self._at += 1
+        if "metric" in fields:
+            yield fields
+        elif top:
+            self._envelope(fields)
+
+    def _envelope(self, fields: dict[str, Any]) -> None:
+        if fields.get("status") == "error":
+            raise TelemetryError(
+                f"holds an error and no samples: {str(fields.get('error'))[:300]}",
+                where=self._where,
+            )
+        warnings = fields.get("warnings")
+        self.warnings += len(warnings) if isinstance(warnings, list) else 0
+        self.warnings += 1 if fields.get("isPartial") is True else 0
+
+    def _array(self) -> Iterator[Any]:
+        self._take("[")
+        while self._need() != "]":
+            yield self._value()
+            if self._need() == ",":
+                self._at += 1
+            elif self._need() != "]":
+                raise self._wrong("is no JSON")
+        self._at += 1
+
+    def _value(self) -> Any:  # noqa: ANN401 - any JSON
+        """The value here, decoded; reads on until it is whole."""
+        self._need()
+        size = BLOCK
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as wrong:
+                if not self._may_be_cut(wrong):
+                    raise self._wrong("is no JSON", wrong.pos) from wrong
+            except ValueError as wrong:  # a number of more digits than Python reads
+                raise self._wrong("has a number that is too long") from wrong
+            except RecursionError as deep:
+                raise self._wrong("is nested too deeply") from deep
+            else:
+                # A number at the very end may go on in the next block.
+                if end < len(self._text) or self._ended:
+                    self._at = end
+                    return value
+            if self._ended:
+                raise _Cut
+            if len(self._text) - self._at > _MOST:
+                raise self._wrong("has an element that is too large")
+            self._more(size)
+            size *= 2
+
+    def _may_be_cut(self, wrong: json.JSONDecodeError) -> bool:
+        if wrong.msg.startswith("Unterminated string") or wrong.pos >= len(self._text):
+            return True
+        rest = self._text[wrong.pos :]
+        return len(rest) < _SHORT and not any(one in rest for one in '"{}[],:')
+
+    def _peek(self) -> str:
+        """The next character that is no blank; "" at the end."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in _BLANKS:
+                    return self._text[self._at]
+                self._at += 1
+            if self._ended:
+                return ""
+            self._more(BLOCK)
+
+    def _need(self) -> str:
+        found = self._peek()
+        if not found:
+            raise _Cut
+        return found
+
+    def _take(self, character: str) -> None:
+        if self._need() != character:
+            raise self._wrong("is no JSON")
+        self._at += 1
+
+    def _more(self, size: int) -> None:
+        block = self._file.read(size)
+        self._ended = not block
+        self._gone += self._at
+        self._text = self._text[self._at :] + block
+        self._at = 0
+
+    def _wrong(self, message: str, at: int | None = None) -> TelemetryError:
+        place = self._gone + (self._at if at is None else at)
+        return TelemetryError(f"{message} (at character {place + 1:,})", where=self._where)
+
+
+class _Grid:
+    """Whether all points of a file lie on one even grid of whole seconds, and how many repeat the one before.
+
+    Scrapes have an offset of their own per target, in milliseconds; a range query has one grid for everything.
+    """
+
+    def __init__(self) -> None:
+        self._even = True
+        self._step = 0
+        self._origin: int | None = None
+        self._repeats = 0
+
+    def see(self, points: Points) -> None:
+        times, values = points.times, points.values
+        if not self._even or len(times) < 2:
+            return
+        steps = {after - before for before, after in itertools.pairwise(times)}
+        least = min(steps)
+        if self._origin is None:
+            self._origin, self._step = times[0], least
+        step = min(self._step, least)
+        if (
+            step <= 0
+            or step % 1000
+            or times[0] % 1000
+            or any(one % step for one in steps)
+            or (times[0] - self._origin) % step
+        ):
+            self._even = False
+            return
+        self._step = step
+        self._repeats += sum(before == after for before, after in itertools.pairwise(values))
+
+    @property
+    def repeats(self) -> int:
+        return self._repeats if self._even else 0

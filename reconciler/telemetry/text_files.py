@@ -1,0 +1,73 @@
+"""Reading large text files block by block, plain or gzip: what ends in the middle is told, not raised."""
+
+import codecs
+import gzip
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final, Self
+
+from reconciler.errors import TelemetryError
+
+BLOCK: Final = 1 << 20
+
+
+class TextFile:
+    """A UTF-8 file between ``__enter__`` and ``__exit__``; ``.gz`` is unpacked on the way.
+
+    Attributes:
+        truncated: Whether the file ended in the middle of a character or of its compression.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.truncated = False
+        self._path = path
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._ended = False
+        self._file: IO[bytes] | gzip.GzipFile | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = (
+                gzip.open(self._path) if self._path.suffix == ".gz" else self._path.open("rb")
+            )
+        except OSError as wrong:
+            raise self._unreadable(wrong) from wrong
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def read(self, size: int = BLOCK) -> str:
+        """The next characters; "" = there are no more.
+
+        Raises:
+            TelemetryError: The file cannot be read, or is no UTF-8.
+        """
+        assert self._file is not None, "used outside its context"  # noqa: S101 - our own slip
+        while not self._ended:
+            try:
+                block = self._file.read(size)
+            except EOFError:
+                block, self.truncated = b"", True
+            except (OSError, zlib.error) as wrong:
+                raise self._unreadable(wrong) from wrong
+            self._ended = not block
+            try:
+                text = self._decoder.decode(block, final=False)
+            except UnicodeDecodeError as wrong:
+                raise TelemetryError("is no UTF-8 text", where=str(self._path)) from wrong
+            if text:
+                return text
+        pending, _ = self._decoder.getstate()
+        self.truncated = self.truncated or bool(pending)
+        return ""
+
+    def _unreadable(self, wrong: BaseException) -> TelemetryError:
+        return TelemetryError(f"cannot be read: {wrong}", where=str(self._path))
