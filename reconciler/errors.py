@@ -27,7 +27,8 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   └── RequestTimeout               a deadline passed; says in which phase
     ├── ForgeError                       a code host refused or could not be asked; carries status and request
     ├── LakeError                        stored tables or evidence cannot be read or written; carries the path
-    │   └── LakeConflict                 another writer committed the same unit first
+    │   ├── LakeConflict                 another writer committed the same unit first
+    │   └── LakeDamaged                  a file is missing, cut off, altered, or of a version that is not read here
     ├── TelemetryError                   recorded use cannot be read as asked; carries where and, from HTTP, the status
     │   └── TelemetryAway                no answer, or one that says: later
     ├── SparkError                       a job failed in Spark; the message is its first line
@@ -275,6 +276,10 @@ class LakeConflict(LakeError):
     """Another writer committed the same unit first: read it anew and make it again."""
 
     retriable = True
+
+
+class LakeDamaged(LakeError):
+    """A stored file is missing, cut off, altered, or of a version that this program does not read: make it again."""
 
 
 class TelemetryError(KquotaError):

@@ -5,7 +5,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.errors import LakeError
+from reconciler.errors import LakeDamaged
 from reconciler.usage.tables import SCHEMA_VERSION, Column, Kind, Table
 
 TYPES: Final[dict[Kind, pa.DataType]] = {
@@ -44,7 +44,7 @@ def conformed(table: Table, rows: pa.Table, path: str = "") -> pa.Table:
         path: Where they come from, for errors.
 
     Raises:
-        LakeError: A column is missing, unknown, of another type, or null where it may not be.
+        LakeDamaged: A column is missing, unknown, of another type, or null where it may not be.
     """
     check_columns(table, rows.schema, path)
     columns = [_column(one, rows, path) for one in table.columns]
@@ -55,29 +55,29 @@ def check_columns(table: Table, found: pa.Schema, path: str = "") -> None:
     """Whether rows of this schema can be rows of a table.
 
     Raises:
-        LakeError: A column is missing, unknown, twice there, or of another type.
+        LakeDamaged: A column is missing, unknown, twice there, or of another type.
     """
     known = {one.name: one for one in table.columns}
     names = list(found.names)
     for name in names:
         if name not in known:
-            raise LakeError(
+            raise LakeDamaged(
                 f"{table.name} has no column {name!r}",
                 path=path,
                 hint="a newer version may have written it: upgrade kquota",
             )
         if names.count(name) > 1:
-            raise LakeError(f"the column {name!r} of {table.name} is there twice", path=path)
+            raise LakeDamaged(f"the column {name!r} of {table.name} is there twice", path=path)
     for one in table.columns:
         if one.name not in names:
             if not one.null:
-                raise LakeError(
+                raise LakeDamaged(
                     f"the column {one.name!r} of {table.name} is missing",
                     path=path,
                     hint=ASK_FOR_WHOLE,
                 )
         elif not _is_same(found.field(one.name).type, TYPES[one.kind]):
-            raise LakeError(
+            raise LakeDamaged(
                 f"the column {one.name!r} of {table.name} is {found.field(one.name).type},"
                 f" not {TYPES[one.kind]}",
                 path=path,
@@ -94,7 +94,7 @@ def _column(one: Column, rows: pa.Table, path: str) -> pa.ChunkedArray:
     if pa.types.is_dictionary(found.type) and not holes:
         holes = pc.sum(pc.is_null(found)).as_py() or 0  # a null may also stand in the dictionary
     if holes and not one.null:
-        raise LakeError(
+        raise LakeDamaged(
             f"{holes} of {rows.num_rows} values in the column {one.name!r} are null, which none may be",
             path=path,
             hint=ASK_FOR_WHOLE,

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.errors import LakeConflict, LakeError
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.lake import arrow, parquet
 from reconciler.lake import manifest as manifests_
 from reconciler.lake.expiry import KEEP_DAYS, Expired, expired
@@ -96,7 +95,7 @@ class Lake:
             LakeError: It cannot be read.
         """
         for _ in range(TRIES):
-            newest = _newest(path for path, _ in self.store.paths(unit.manifests))
+            newest = manifests_.newest(path for path, _ in self.store.paths(unit.manifests))
             if not newest:
                 return None
             found = self._read(newest[unit.manifests], unit)
@@ -132,8 +131,8 @@ class Lake:
         listed = (path for folder in folders for path, _ in self.store.paths(folder))
         wanted = [
             path
-            for folder, path in sorted(_newest(listed).items())
-            if _is_within(folder, from_day, to_day)
+            for folder, path in sorted(manifests_.newest(listed).items())
+            if manifests_.is_within(folder, from_day, to_day)
         ]
         found = _each(self._read_listed, wanted)
         return tuple(
@@ -270,7 +269,7 @@ class Lake:
             return pa.table({})
 
         def rows(file: File) -> pa.Table:
-            content = self._content(file)
+            content = self.content(file)
             where_ = self.store.where(file.path)
             return parquet.read(kind, content, path=where_, columns=columns, where=where)
 
@@ -310,11 +309,16 @@ class Lake:
             unit, made.files, after, counts=counts, inputs=inputs, partial=partial
         )
 
-    def _content(self, file: File) -> bytes:
+    def content(self, file: File) -> bytes:
+        """A committed file.
+
+        Raises:
+            LakeDamaged: It is missing, or not the one that was committed.
+        """
         content = self.store.find(file.path)
         shown = self.store.where(file.path)
         if content is None:
-            raise LakeError(
+            raise LakeDamaged(
                 "a manifest names this file, and it is not there",
                 path=shown,
                 hint=parquet.WRITE_ANEW,
@@ -328,7 +332,7 @@ class Lake:
             return None
         found = manifests_.read(content, self.store.where(path), unit)
         if found.path != path:
-            raise LakeError(
+            raise LakeDamaged(
                 f"is a manifest of {found.unit}, generation {found.generation}, in the wrong place",
                 path=self.store.where(path),
             )
@@ -337,12 +341,12 @@ class Lake:
     def _read_listed(self, path: str) -> Manifest | None:
         found = self._read(path)
         if found is None:  # expired since, or a newer one came and this one went
-            newest = _newest(one for one, _ in self.store.paths(path.rpartition("/")[0]))
+            newest = manifests_.newest(one for one, _ in self.store.paths(path.rpartition("/")[0]))
             return next((self._read(one) for one in newest.values()), None)
         return found
 
     def _generation(self, unit: Unit) -> int:
-        newest = _newest(path for path, _ in self.store.paths(unit.manifests))
+        newest = manifests_.newest(path for path, _ in self.store.paths(unit.manifests))
         return manifests_.number_of(newest.get(unit.manifests, "")) or 0
 
     def _conflict(self, unit: Unit, generation: int) -> LakeConflict:
@@ -365,25 +369,6 @@ def _each(work: Callable[[A], B], wanted: Sequence[A]) -> list[B]:
         return [work(one) for one in wanted]
     with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
         return list(pool.map(work, wanted))
-
-
-def _newest(paths: Iterable[str]) -> dict[str, str]:
-    """The path of the highest generation by folder; whatever is no manifest is left out."""
-    found: dict[str, str] = {}
-    for path in paths:
-        if manifests_.number_of(path) is not None:
-            folder = path.rpartition("/")[0]
-            found[folder] = max(path, found.get(folder, ""))
-    return found
-
-
-def _is_within(folder: str, from_day: date | None, to_day: date | None) -> bool:
-    day = folder.rpartition("/")[2]
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
-        return False
-    return (from_day is None or day >= from_day.isoformat()) and (
-        to_day is None or day <= to_day.isoformat()
-    )
 
 
 def _file(path: str, content: bytes, rows: int) -> File:

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 from urllib.parse import quote
 
-from reconciler.errors import LakeError
+from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake.strict import Fields
 from reconciler.usage.tables import SCHEMA_VERSION, TABLES, Table
 
@@ -74,9 +74,9 @@ class File:
 
     def __post_init__(self) -> None:
         if self.size < 0 or self.rows < 0 or not re.fullmatch("[0-9a-f]{64}", self.sha256):
-            raise LakeError("size, rows or sha256 cannot be true", path=self.path)
+            raise LakeDamaged("size, rows or sha256 cannot be true", path=self.path)
         if not is_inside(self.path):
-            raise LakeError("a file must lie inside the store", path=self.path)
+            raise LakeDamaged("a file must lie inside the store", path=self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,14 +153,14 @@ def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
         expected: Of which unit it has to be; any by default.
 
     Raises:
-        LakeError: It is no manifest, damaged, of a version that this program does not read, or of another unit.
+        LakeDamaged: It is no manifest, damaged, of a version that this program does not read, or of another unit.
     """
     top = Fields.parsed(content, path)
     check_format(top, FORMAT, FORMAT_VERSION)
     name = top.text("table")
     table = TABLES.get(name)
     if table is None:
-        raise LakeError(f"the table {name!r} is not known", path=path, hint="upgrade kquota")
+        raise LakeDamaged(f"the table {name!r} is not known", path=path, hint="upgrade kquota")
     made = Manifest(
         unit=Unit(table=table, cluster_id=top.text("cluster_id"), day=top.day("day")),
         generation=top.number("generation"),
@@ -174,7 +174,7 @@ def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
     )
     top.end()
     if expected is not None and made.unit != expected:
-        raise LakeError(f"speaks of {made.unit}, not of {expected}", path=path)
+        raise LakeDamaged(f"speaks of {made.unit}, not of {expected}", path=path)
     return made
 
 
@@ -193,14 +193,14 @@ def check_format(top: Fields, name: str, version: int) -> None:
     """Whether a file says that it is what we want to read.
 
     Raises:
-        LakeError: It is something else, or of a newer version.
+        LakeDamaged: It is something else, or of a newer version.
     """
     said = top.text("format")
     if said != name:
-        raise LakeError(f"is {said!r} and not {name!r}", path=top.path)
+        raise LakeDamaged(f"is {said!r} and not {name!r}", path=top.path)
     found = top.number("format_version")
     if found > version:
-        raise LakeError(
+        raise LakeDamaged(
             f"is of format version {found}; this program reads up to {version}",
             path=top.path,
             hint="upgrade kquota",
@@ -211,18 +211,18 @@ def schema_version(top: Fields) -> int:
     """The version of the tables that a file speaks of: ours, or the one before.
 
     Raises:
-        LakeError: It is newer or older.
+        LakeDamaged: It is newer or older.
     """
     found = top.number("schema_version")
     if found > SCHEMA_VERSION:
-        raise LakeError(
+        raise LakeDamaged(
             f"was written with schema version {found}; this program reads {SCHEMA_VERSION - 1}"
             f" and {SCHEMA_VERSION}",
             path=top.path,
             hint="upgrade kquota here, or everywhere it writes to this place at once",
         )
     if found < SCHEMA_VERSION - 1:
-        raise LakeError(
+        raise LakeDamaged(
             f"was written with schema version {found}; this program reads {SCHEMA_VERSION - 1}"
             f" and {SCHEMA_VERSION}",
             path=top.path,
@@ -235,6 +235,26 @@ def number_of(path: str) -> int | None:
     """The generation that a manifest's path names; ``None`` = it is something else."""
     found = _NAME.fullmatch(path.rpartition("/")[2])
     return int(found[1]) if found else None
+
+
+def newest(paths: Iterable[str]) -> dict[str, str]:
+    """The path of the highest generation by folder; whatever is no manifest is left out."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if number_of(path) is not None:
+            folder = path.rpartition("/")[0]
+            found[folder] = max(path, found.get(folder, ""))
+    return found
+
+
+def is_within(folder: str, from_day: date | None, to_day: date | None) -> bool:
+    """Whether the folder of a unit's manifests is of a day between two, both included."""
+    day = folder.rpartition("/")[2]
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
+        return False
+    return (from_day is None or day >= from_day.isoformat()) and (
+        to_day is None or day <= to_day.isoformat()
+    )
 
 
 def cluster_manifests(table: Table, cluster_id: str) -> str:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from reconciler.errors import LakeError
+from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import arrow
 from reconciler.usage.tables import Kind, Table
 
@@ -34,10 +34,42 @@ def written(table: Table, rows: pa.Table) -> bytes:
         use_dictionary=[one.name for one in table.columns if one.kind is Kind.TEXT],
         write_statistics=True,
         write_page_index=True,
+        write_page_checksum=True,
+        sorting_columns=_sorting(table),
         data_page_size=1 << 20,
         version="2.6",
     )
     return bytes(sink.getvalue())
+
+
+def _sorting(table: Table) -> list[pq.SortingColumn]:
+    return [pq.SortingColumn(table.names.index(name)) for name in table.key]
+
+
+def is_as_written(table: Table, content: bytes, before: tuple[str, int], path: str) -> bool:
+    """Whether a file is as :func:`written` would make it: columns of this version, sorted by the key, by its own word.
+
+    Args:
+        table: What it holds.
+        content: The whole file.
+        before: A column and a number that all of its values must lie below.
+        path: Its name, for errors.
+
+    Raises:
+        LakeDamaged: It is damaged or cut off.
+    """
+    try:
+        found = pq.ParquetFile(pa.BufferReader(content))
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+    column, limit = table.names.index(before[0]), before[1]
+    groups = [found.metadata.row_group(at) for at in range(found.metadata.num_row_groups)]
+    return bool(found.schema_arrow.equals(arrow.schema(table), check_metadata=True)) and all(
+        list(one.sorting_columns) == _sorting(table)
+        and one.column(column).statistics.has_min_max
+        and one.column(column).statistics.max < limit
+        for one in groups
+    )
 
 
 def in_order(table: Table, rows: pa.Table) -> pa.Table:
@@ -101,10 +133,15 @@ def read(
         raise LakeError(f"{table.name} has no column {unknown[0]!r}", path=path)
     wanted = arrow.schema(table)
     try:
-        fragment = ds.ParquetFileFormat().make_fragment(pa.BufferReader(content))
+        checked = ds.ParquetFileFormat(
+            default_fragment_scan_options=ds.ParquetFragmentScanOptions(
+                page_checksum_verification=True
+            )
+        )
+        fragment = checked.make_fragment(pa.BufferReader(content))
         found = fragment.physical_schema
         arrow.check_columns(table, found, path)
-        files = ds.FileSystemDataset([fragment], wanted, ds.ParquetFileFormat())
+        files = ds.FileSystemDataset([fragment], wanted, checked)
         rows = files.to_table(columns=list(columns) if columns is not None else None, filter=where)
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
@@ -114,7 +151,7 @@ def read(
 def _whole(table: Table, rows: pa.Table, path: str) -> pa.Table:
     for one in table.columns:
         if one.name in rows.schema.names and not one.null and rows.column(one.name).null_count:
-            raise LakeError(
+            raise LakeDamaged(
                 f"the column {one.name!r} of {table.name} has values that are null, which none may be",
                 path=path,
                 hint=arrow.ASK_FOR_WHOLE,
@@ -128,7 +165,7 @@ def count(content: bytes, path: str) -> int:
     """How many rows a file holds, by its end.
 
     Raises:
-        LakeError: It is damaged or cut off.
+        LakeDamaged: It is damaged or cut off.
     """
     try:
         return int(pq.read_metadata(pa.BufferReader(content)).num_rows)
@@ -140,23 +177,23 @@ def check_same(content: bytes, *, size: int, sha256: str, path: str) -> None:
     """Whether a file is the one that was committed.
 
     Raises:
-        LakeError: It is not.
+        LakeDamaged: It is not.
     """
     if len(content) != size:
-        raise LakeError(
+        raise LakeDamaged(
             f"has {len(content)} bytes where {size} were committed: it was cut off or replaced",
             path=path,
             hint=WRITE_ANEW,
         )
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise LakeError(
+        raise LakeDamaged(
             "has other bytes than were committed: it was damaged or replaced",
             path=path,
             hint=WRITE_ANEW,
         )
 
 
-def damaged(path: str, error: Exception) -> LakeError:
+def damaged(path: str, error: Exception) -> LakeDamaged:
     """What to say of a file that Arrow cannot read."""
     first = str(error).strip().partition("\n")[0][:200]
-    return LakeError(f"is no whole Parquet file ({first})", path=path, hint=WRITE_ANEW)
+    return LakeDamaged(f"is no whole Parquet file ({first})", path=path, hint=WRITE_ANEW)

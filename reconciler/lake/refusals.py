@@ -4,7 +4,7 @@ from typing import Final
 
 from obstore import exceptions
 
-from reconciler.errors import LakeConflict, LakeError
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.lake.address import without_secrets
 
 EXCEPTIONS: Final = (exceptions.BaseError, OSError, ValueError)
@@ -13,8 +13,6 @@ EXCEPTIONS: Final = (exceptions.BaseError, OSError, ValueError)
 RIGHTS: Final = "check the credentials and their rights; object stores also answer so for a missing file where they may not be listed"
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], str, str], ...]] = (
-    (FileNotFoundError, "is not there", "check the address"),
-    (exceptions.NotFoundError, "is not there", "check the address"),
     (PermissionError, "may not be used", RIGHTS),
     (exceptions.PermissionDeniedError, "may not be used", RIGHTS),
     (exceptions.UnauthenticatedError, "may not be used without valid credentials", RIGHTS),
@@ -26,7 +24,6 @@ _BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
     # LocalFileSystem and HTTP have one class for nearly everything.
     ("Permission denied", "may not be read", "check who owns the files"),
     ("Unable to canonicalize filesystem root", "there is no such folder", "create it, or check the address"),
-    ("Requested range was invalid", "is shorter than it should be", "it was cut off; write it anew"),
     ("No such bucket", "there is no such bucket", "create it, or check the address"),
     ("NoSuchBucket", "there is no such bucket", "create it, or check the address"),
     ("Account must be specified", "no storage account is known", "set AZURE_STORAGE_ACCOUNT_NAME"),
@@ -34,6 +31,9 @@ _BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
     ("timed out", "did not answer in time", "check the network, then try again"),
     ("Metadata", "no credentials were found", "set those of the store in the environment, for example AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
 )  # fmt: skip
+
+
+_TOO_SHORT: Final = ("Requested range was invalid", "416 Range Not Satisfiable", "InvalidRange")
 
 
 def is_absence(error: Exception) -> bool:
@@ -53,6 +53,9 @@ def refused(error: Exception, path: str) -> LakeError:
     ):
         return LakeConflict("it exists already", path=path)
     said = str(error)
+    if is_absence(error) or any(words in said for words in _TOO_SHORT):
+        words = "is not there" if is_absence(error) else "is shorter than it should be"
+        return LakeDamaged(words, path=path)
     for words, message, hint in _BY_WORDS:
         if words in said:
             return LakeError(message, path=path, hint=hint)

@@ -19,7 +19,7 @@ from obstore.store import (
     S3Store,
 )
 
-from reconciler.errors import LakeConflict, LakeError
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.lake import address, local, refusals
 
 if TYPE_CHECKING:
@@ -95,18 +95,20 @@ class Store:
         """A file.
 
         Raises:
-            LakeError: There is none, it may not be read, or nobody answers.
+            LakeDamaged: There is none.
+            LakeError: It may not be read, or nobody answers.
         """
         found = self.find(path)
         if found is None:
-            raise LakeError("is not there", path=self.where(path))
+            raise LakeDamaged("is not there", path=self.where(path))
         return found
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         """Some bytes of a file, ``end`` not included; fewer where the file ends before.
 
         Raises:
-            LakeError: As :meth:`get`, or the file ends before ``start``.
+            LakeDamaged: There is none, or it ends before ``start``.
+            LakeError: It may not be read, or nobody answers.
         """
         if start >= end:
             return b""

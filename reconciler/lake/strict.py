@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import NoReturn
 
-from reconciler.errors import LakeError
+from reconciler.errors import LakeDamaged
 
 
 class Fields:
@@ -20,32 +20,32 @@ class Fields:
         """The object that a file holds.
 
         Raises:
-            LakeError: It is not JSON, no object, or a name stands in it twice.
+            LakeDamaged: It is not JSON, no object, or a name stands in it twice.
         """
 
         def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
             found = dict(pairs)
             if len(found) != len(pairs):
-                raise LakeError("a name stands twice in one object", path=path)
+                raise LakeDamaged("a name stands twice in one object", path=path)
             return found
 
         try:
             found: object = json.loads(content, object_pairs_hook=once)
         except (ValueError, RecursionError) as error:
-            raise LakeError(
+            raise LakeDamaged(
                 f"is no JSON ({error})" if content else "is empty",
                 path=path,
                 hint="it was cut off or damaged",
             ) from error
         if not isinstance(found, dict):
-            raise LakeError("is no JSON object", path=path)
+            raise LakeDamaged("is no JSON object", path=path)
         return cls(found, path)
 
     def text(self, name: str) -> str:
         """A text.
 
         Raises:
-            LakeError: It is missing or something else, as in every method here.
+            LakeDamaged: It is missing or something else, as in every method here.
         """
         found = self._take(name)
         return found if isinstance(found, str) else self._wrong(name, "a text")
@@ -98,10 +98,10 @@ class Fields:
         """Called after the last field.
 
         Raises:
-            LakeError: There is a field that nobody asked for.
+            LakeDamaged: There is a field that nobody asked for.
         """
         if self._left:
-            raise LakeError(
+            raise LakeDamaged(
                 f"the field {min(self._left)!r} is not known",
                 path=self.path,
                 hint="a newer version may have written it: upgrade kquota",
@@ -109,8 +109,8 @@ class Fields:
 
     def _take(self, name: str) -> object:
         if name not in self._left:
-            raise LakeError(f"the field {name!r} is missing", path=self.path)
+            raise LakeDamaged(f"the field {name!r} is missing", path=self.path)
         return self._left.pop(name)
 
     def _wrong(self, name: str, wanted: str) -> NoReturn:
-        raise LakeError(f"the field {name!r} is not {wanted}", path=self.path)
+        raise LakeDamaged(f"the field {name!r} is not {wanted}", path=self.path)

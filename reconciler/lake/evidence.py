@@ -1,0 +1,248 @@
+"""Published evidence as a preview reads it: who was seen, under which limits, and the series of a few buckets, without a JVM."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Final
+
+import pyarrow as pa
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.lake import arrow, parquet
+from reconciler.lake import latest as latest_
+from reconciler.lake.latest import BUCKET_SEEN, Latest, Part
+from reconciler.lake.looks import state_of
+from reconciler.lake.skipping import Skipping, matches
+from reconciler.lake.store import Store
+from reconciler.quota.state import State
+from reconciler.usage.findings import Evidence
+from reconciler.usage.samples import Cadence, Censored, QuotaType, Sample, cadence
+from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
+from reconciler.usage.tags import Bucket, GroupKind
+
+AHEAD_MS: Final = 600_000
+"""How far the clock of whoever published may be ahead of ours."""
+
+AT_ONCE: Final = 8
+HOUR_MS: Final = 3_600_000
+UNKNOWN_PACE: Final = cadence(30_000)
+"""Of evidence that holds nothing."""
+
+_BUCKET: Final = ("group_kind", "user", "client_id", "ip")
+_PLACE: Final = ("quota_type", *_BUCKET)
+_VALUES: Final = ("broker_id", "ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
+
+Seen = Mapping[QuotaType, Mapping[str, frozenset[Bucket]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The evidence of one cluster; where :attr:`note` says why it counts as none, it holds nothing.
+
+    Attributes:
+        note: What it is and how good.
+        state: The limits in force at the end of the window; ``None`` = nobody looked.
+        cadence: How often brokers were read.
+    """
+
+    note: Evidence
+    state: State | None = None
+    cadence: Cadence = UNKNOWN_PACE
+    _measured: frozenset[QuotaType] = frozenset()
+    _seen: Seen = field(default_factory=dict[QuotaType, Mapping[str, frozenset[Bucket]]])
+    _files: tuple[Skipping, ...] = ()
+
+    def measured(self, kind: QuotaType) -> bool:
+        """Whether any bucket of this type was recorded: else silence says nothing."""
+        return kind in self._measured
+
+    def seen(self, kind: QuotaType) -> Mapping[str, frozenset[Bucket]]:
+        """The buckets that each broker recorded, by broker id."""
+        return self._seen.get(kind, {})
+
+    def series(
+        self, kind: QuotaType, buckets: Collection[Bucket]
+    ) -> dict[Bucket, dict[str, list[Sample]]]:
+        """The samples of some buckets by broker, in time order; buckets and brokers without any are left out.
+
+        Only row groups that may hold them are fetched. The moments at which a broker answered and a bucket was silent
+        are samples of zero, as the days were assembled.
+
+        Raises:
+            LakeError: A file is damaged, or cannot be fetched.
+        """
+        asked = sorted(set(buckets))
+        if not asked or not self._files:
+            return {}
+        wanted = [(str(kind), str(one.kind), one.user, one.client_id, one.ip) for one in asked]
+
+        def read(file: Skipping) -> _Rows | None:
+            groups = file.groups(_PLACE, wanted)
+            return _rows(file.read(groups, (*_PLACE, *_VALUES)), wanted) if groups else None
+
+        with ThreadPoolExecutor(min(AT_ONCE, len(self._files))) as pool:
+            days = list(pool.map(read, self._files))
+        found: dict[Bucket, dict[str, list[Sample]]] = {}
+        for day in days:
+            for (number, broker), samples in day or ():
+                found.setdefault(asked[number], {}).setdefault(broker, []).extend(samples)
+        return found
+
+
+_Rows = Sequence[tuple[tuple[int, str], list[Sample]]]
+
+
+def _rows(rows: pa.Table, wanted: Sequence[tuple[str, ...]]) -> _Rows:
+    """The samples of a day by number of the bucket and broker."""
+    numbers = matches(rows, _PLACE, wanted)
+    mask = numbers.is_valid()
+    rows = rows.select(_VALUES).append_column("number", numbers).filter(mask).combine_chunks()
+    columns = [
+        _texts(rows.column(name))
+        if name in {"broker_id", "censored"}
+        else rows.column(name).to_pylist()
+        for name in (*_VALUES, "number")
+    ]
+    brokers, times, spans, rates, throttles, words, of = columns
+    censored = list(map(_CENSORED.__getitem__, words))
+    samples = list(map(Sample, times, spans, rates, throttles, censored))
+    found: list[tuple[tuple[int, str], list[Sample]]] = []
+    at = 0
+    for key, run in groupby(zip(of, brokers, strict=True)):
+        end = at + sum(1 for _ in run)
+        found.append((key, samples[at:end]))
+        at = end
+    return found
+
+
+_CENSORED: Final = {str(one): one for one in Censored}
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    """The values of a column of dictionaries, each text made once."""
+    found: list[str] = []
+    for chunk in column.chunks:
+        names = chunk.dictionary.to_pylist()
+        found += map(names.__getitem__, chunk.indices.to_pylist())
+    return found
+
+
+def opened(store: Store, cluster_id: str, now_ms: int, max_age_ms: int) -> Published:
+    """The evidence that was published last of a cluster.
+
+    Evidence that is absent, too old, damaged or of a newer version is no error: it holds nothing, and its note says
+    why. Its series are not read yet.
+
+    Args:
+        store: Where evidence is kept.
+        cluster_id: Of which cluster.
+        now_ms: Now.
+        max_age_ms: How old its end may be.
+
+    Raises:
+        LakeError: It may not be read, or nobody answers.
+    """
+    path = f"{latest_.folder(cluster_id)}/{latest_.NAME}"
+    shown = store.where(path)
+    content = store.find(path)
+    if content is None:
+        return _none(cluster_id, shown, f"{shown}: no evidence of this cluster was published")
+    try:
+        latest = latest_.read(content, shown, cluster_id)
+    except LakeDamaged as error:
+        return _none(cluster_id, shown, _reason(error))
+    note = _note(latest, shown)
+    why = _too_old(latest, now_ms, max_age_ms)
+    if not why and not latest.of(USAGE_SAMPLE):
+        why = "the window holds no sample"
+    if why:
+        return _none(cluster_id, shown, why, note)
+    try:
+        return _whole(store, latest, note)
+    except LakeDamaged as error:
+        return _none(cluster_id, shown, _reason(error), note)
+
+
+def _whole(store: Store, latest: Latest, note: Evidence) -> Published:
+    """Everything small, and the ends of the files of samples."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        files = pool.map(lambda one: Skipping(store, one.file, one.table), latest.of(USAGE_SAMPLE))
+        seen = pool.map(lambda one: _small(store, one), latest.of(BUCKET_SEEN))
+        limits = pool.map(lambda one: _small(store, one), latest.of(QUOTA_ENTRY))
+        return Published(
+            note=note,
+            state=_state(latest, limits),
+            cadence=latest.pace,
+            _measured=frozenset(latest.measured),
+            _seen=_seen(seen),
+            _files=tuple(files),
+        )
+
+
+def _state(latest: Latest, limits: Iterable[pa.Table]) -> State | None:
+    """A look that found no limits has no file."""
+    found = [state_of(one, latest.cluster_id) for one in limits]
+    return found[0] if found else (State() if latest.snapshot_id else None)
+
+
+def _small(store: Store, part: Part) -> pa.Table:
+    file, shown = part.file, store.where(part.file.path)
+    content = store.get(file.path)
+    parquet.check_same(content, size=file.size, sha256=file.sha256, path=shown)
+    return parquet.read(part.table, content, path=shown)
+
+
+def _seen(days: Iterable[pa.Table]) -> Seen:
+    """Who was seen on any day; buckets are made once for all brokers and days."""
+    rows = pa.concat_tables([arrow.schema(BUCKET_SEEN).empty_table(), *days])
+    once = rows.group_by(["quota_type", "broker_id", *_BUCKET]).aggregate([])
+    columns = (once.column(name).to_pylist() for name in ("quota_type", "broker_id", *_BUCKET))
+    known: dict[tuple[str, ...], Bucket] = {}
+    found: dict[QuotaType, dict[str, set[Bucket]]] = {}
+    for kind, broker, *names in zip(*columns, strict=True):
+        group, user, client_id, ip = names
+        bucket = known.get(tuple(names))
+        if bucket is None:
+            bucket = Bucket(kind=GroupKind(group), user=user, client_id=client_id, ip=ip)
+            known[tuple(names)] = bucket
+        found.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(bucket)
+    return {
+        kind: {broker: frozenset(of) for broker, of in sorted(brokers.items())}
+        for kind, brokers in found.items()
+    }
+
+
+def _note(latest: Latest, source: str) -> Evidence:
+    return Evidence(
+        cluster_id=latest.cluster_id,
+        source=source,
+        from_ms=latest.from_ms,
+        to_ms=latest.to_ms,
+        made_ms=latest.made_ms,
+        step_ms=latest.pace.step_ms,
+        coverage_ppm=latest.coverage_ppm,
+        snapshot_id=latest.snapshot_id,
+        partial=latest.partial,
+        counts=latest.counts,
+    )
+
+
+def _too_old(latest: Latest, now_ms: int, max_age_ms: int) -> str:
+    ends = datetime.fromtimestamp(latest.to_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if latest.made_ms > now_ms + AHEAD_MS:
+        return "it was published in the future: the clock there or here is wrong"
+    if now_ms - latest.to_ms > max_age_ms:
+        hours = (now_ms - latest.to_ms) // HOUR_MS
+        return f"it ends {ends}, {hours} hours ago; {max_age_ms // HOUR_MS} are allowed"
+    return ""
+
+
+def _none(cluster_id: str, source: str, why: str, note: Evidence | None = None) -> Published:
+    empty = note or Evidence(cluster_id=cluster_id, source=source)
+    return Published(note=replace(empty, stale=why))
+
+
+def _reason(error: LakeError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message

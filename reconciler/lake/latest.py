@@ -1,0 +1,218 @@
+"""``LATEST.json``: which files are the evidence of a cluster, over which window, how good it is. Values, JSON, a strict reader."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+from reconciler.errors import LakeDamaged, QuotaValueError
+from reconciler.lake import manifest as manifests_
+from reconciler.lake.manifest import File
+from reconciler.lake.strict import Fields
+from reconciler.usage.samples import Cadence, QuotaType
+from reconciler.usage.tables import (
+    QUOTA_ENTRY,
+    SCHEMA_VERSION,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Column,
+    Kind,
+    Table,
+)
+
+FORMAT: Final = "kquota-evidence"
+FORMAT_VERSION: Final = 1
+NAME: Final = "LATEST.json"
+
+_BUCKET: Final = ("quota_type", "group_kind", "user", "client_id", "ip")
+
+BUCKET_SEEN: Final = Table(
+    name="bucket_seen",
+    columns=(
+        Column(name="cluster_id", kind=Kind.TEXT),
+        *(Column(name=name, kind=Kind.TEXT) for name in _BUCKET),
+        Column(name="broker_id", kind=Kind.TEXT),
+        Column(name="samples", kind=Kind.LONG),
+        Column(name="day", kind=Kind.DAY),
+    ),
+    key=("cluster_id", *_BUCKET, "broker_id"),
+)
+"""How many samples of each bucket a broker has on a day: a preview learns from it who was there, and reads no samples for that."""
+
+TABLES: Final = {one.name: one for one in (USAGE_SAMPLE, TARGET_UP, QUOTA_ENTRY, BUCKET_SEEN)}
+"""What evidence is made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One file of the evidence.
+
+    Attributes:
+        file: Its path, from the root of the store, size, rows and digest.
+        table: What it holds.
+        day: Of which day.
+        source: Digest of what it was made from: equal = it need not be made again.
+    """
+
+    file: File
+    table: Table
+    day: date
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retired:
+    """A file that evidence named until ``since_ms``; somebody may still be reading it."""
+
+    path: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latest:
+    """What was published last of a cluster.
+
+    Attributes:
+        cluster_id: Of which cluster.
+        schema_version: Of the tables.
+        from_ms: Begin of the window.
+        to_ms: Its end, not included.
+        made_ms: When it was published.
+        pace: How often brokers were read.
+        coverage_ppm: The share of the window in which the broker that was seen least answered.
+        snapshot_id: The look at the limits that were in force at the end; "" = nobody looked.
+        observed_at_ms: When that was.
+        measured: Types of which any bucket was recorded.
+        partial: What is missing, in sentences.
+        counts: Named states of what was read.
+        parts: The files.
+        retired: Files of earlier publications that are not removed yet.
+    """
+
+    cluster_id: str
+    schema_version: int = SCHEMA_VERSION
+    from_ms: int
+    to_ms: int
+    made_ms: int
+    pace: Cadence
+    coverage_ppm: int
+    snapshot_id: str = ""
+    observed_at_ms: int = 0
+    measured: tuple[QuotaType, ...] = ()
+    partial: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    parts: tuple[Part, ...] = ()
+    retired: tuple[Retired, ...] = ()
+
+    def of(self, table: Table) -> tuple[Part, ...]:
+        """The files of one table, by day."""
+        return tuple(one for one in self.parts if one.table is table)
+
+    def json(self) -> bytes:
+        """Its text."""
+        content = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "schema_version": self.schema_version,
+            "cluster_id": self.cluster_id,
+            "from_ms": self.from_ms,
+            "to_ms": self.to_ms,
+            "made_ms": self.made_ms,
+            "step_ms": self.pace.step_ms,
+            "max_gap_ms": self.pace.max_gap_ms,
+            "coverage_ppm": self.coverage_ppm,
+            "snapshot_id": self.snapshot_id,
+            "observed_at_ms": self.observed_at_ms,
+            "measured": [str(one) for one in self.measured],
+            "partial": list(self.partial),
+            "counts": dict(sorted(self.counts.items())),
+            "files": [
+                {
+                    "path": one.file.path,
+                    "table": one.table.name,
+                    "day": one.day.isoformat(),
+                    "size": one.file.size,
+                    "rows": one.file.rows,
+                    "sha256": one.file.sha256,
+                    "source": one.source,
+                }
+                for one in self.parts
+            ],
+            "retired": [{"path": one.path, "since_ms": one.since_ms} for one in self.retired],
+        }
+        return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def folder(cluster_id: str) -> str:
+    """Where the evidence of a cluster is."""
+    return manifests_.safe(cluster_id)
+
+
+def read(content: bytes, path: str, cluster_id: str) -> Latest:
+    """What a file says.
+
+    Raises:
+        LakeDamaged: It is damaged, of a version that this program does not read, or of another cluster.
+    """
+    top = Fields.parsed(content, path)
+    manifests_.check_format(top, FORMAT, FORMAT_VERSION)
+    made = Latest(
+        schema_version=manifests_.schema_version(top),
+        cluster_id=top.text("cluster_id"),
+        from_ms=top.number("from_ms"),
+        to_ms=top.number("to_ms"),
+        made_ms=top.number("made_ms"),
+        pace=_pace(top),
+        coverage_ppm=top.number("coverage_ppm"),
+        snapshot_id=top.text("snapshot_id"),
+        observed_at_ms=top.number("observed_at_ms"),
+        measured=tuple(_type(one, path) for one in top.texts("measured")),
+        partial=top.texts("partial"),
+        counts=top.numbers("counts"),
+        parts=tuple(_part(one) for one in top.objects("files")),
+        retired=tuple(_retired(one) for one in top.objects("retired")),
+    )
+    top.end()
+    if made.cluster_id != cluster_id:
+        raise LakeDamaged(f"is of the cluster {made.cluster_id}, not of {cluster_id}", path=path)
+    return made
+
+
+def _pace(top: Fields) -> Cadence:
+    try:
+        return Cadence(step_ms=top.number("step_ms"), max_gap_ms=top.number("max_gap_ms"))
+    except QuotaValueError as error:
+        raise LakeDamaged(str(error), path=top.path) from error
+
+
+def _type(text: str, path: str) -> QuotaType:
+    try:
+        return QuotaType(text)
+    except ValueError as error:
+        raise LakeDamaged(f"{text!r} is no type of quota", path=path) from error
+
+
+def _part(one: Fields) -> Part:
+    table = TABLES.get(name := one.text("table"))
+    if table is None:
+        raise LakeDamaged(f"the table {name!r} is not known", path=one.path, hint="upgrade kquota")
+    made = Part(
+        file=File(
+            path=one.text("path"),
+            size=one.number("size"),
+            rows=one.number("rows"),
+            sha256=one.text("sha256"),
+        ),
+        table=table,
+        day=one.day("day"),
+        source=one.text("source"),
+    )
+    one.end()
+    return made
+
+
+def _retired(one: Fields) -> Retired:
+    made = Retired(path=one.text("path"), since_ms=one.number("since_ms"))
+    one.end()
+    return made

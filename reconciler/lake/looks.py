@@ -1,0 +1,198 @@
+"""Looks at the limits of a cluster: from rows of ``quota_entry`` back to a state without loss, and what changed between two."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import LakeDamaged, QuotaValueError
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Manifest
+from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, State, limits_of
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
+
+_KNOWN: Final = {str(key): key for key in COLUMNS}
+_VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")
+
+
+class Look(NamedTuple):
+    """One complete look."""
+
+    observed_at_ms: int
+    snapshot_id: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What was seen of the limits up to the end of a window.
+
+    Attributes:
+        look: The last complete look before the end; ``None`` = nobody looked.
+        entries: Its rows of ``quota_entry``.
+        changes: How many limits were set, altered or removed between two looks, since the last look before the window.
+        incomplete: Looks whose rows are not all there; they count as none.
+    """
+
+    look: Look | None
+    entries: pa.Table
+    changes: int = 0
+    incomplete: tuple[str, ...] = field(default_factory=tuple)
+
+
+def state_of(rows: pa.Table, path: str = "") -> State:
+    """The state that rows of one look say.
+
+    Args:
+        rows: With ``entity_json``, ``quota_key`` and ``value``.
+        path: Where they come from, for errors.
+
+    Raises:
+        LakeDamaged: A row cannot be true, or stands there twice.
+    """
+    names = ("entity_json", "quota_key", "value")
+    of: dict[str, dict[str, float]] = {}
+    for entity, key, value in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
+        values = of.setdefault(entity, {})
+        if key in values:
+            raise LakeDamaged(f"{key} of {entity} stands there twice", path=path)
+        values[key] = value
+    limits: dict[Entity, Limits] = {}
+    foreign_values: dict[Entity, ForeignValues] = {}
+    foreign: list[ForeignEntity] = []
+    for text, values in of.items():
+        named = _parts(text, path)
+        if not all(kind in ENTITY_TYPES for kind, _ in named):
+            foreign.append((named, tuple(sorted(values.items()))))
+            continue
+        try:
+            subject = from_parts(named)
+        except QuotaValueError as error:
+            raise LakeDamaged(f"{text} is no entity: {error}", path=path) from error
+        limits[subject] = limits_of(_known(values))
+        others = tuple(sorted((key, value) for key, value in values.items() if key not in _KNOWN))
+        if others:
+            foreign_values[subject] = others
+    return State(
+        limits=limits,
+        foreign_values=foreign_values,
+        foreign_entities=tuple(sorted(foreign, key=repr)),
+    )
+
+
+def _known(values: Mapping[str, float]) -> dict[Key, float]:
+    return {_KNOWN[name]: value for name, value in values.items() if name in _KNOWN}
+
+
+def _parts(text: str, path: str) -> tuple[tuple[str, str | None], ...]:
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        found = None
+    if isinstance(found, list) and found:
+        pairs = [tuple(one) for one in found if isinstance(one, list) and len(one) == 2]
+        if len(pairs) == len(found) and all(
+            isinstance(kind, str) and isinstance(name, str | None) for kind, name in pairs
+        ):
+            return tuple(pairs)
+    raise LakeDamaged(f"{text!r} is no entity", path=path)
+
+
+def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Seen:
+    """The limits in force at the end of a window, and how often they changed inside it.
+
+    Args:
+        lake: Where the looks are.
+        cluster_id: Of which cluster.
+        from_ms: Begin of the window.
+        to_ms: Its end, not included.
+
+    Raises:
+        LakeError: A table cannot be read.
+    """
+    last = day_of(max(to_ms - 1, 0))
+    snapshots = lake.manifests(SNAPSHOT, [cluster_id], to_day=last)
+    entries = {one.unit.day: one for one in lake.manifests(QUOTA_ENTRY, [cluster_id], to_day=last)}
+    looks, incomplete = _looks(lake, snapshots, from_ms, to_ms)
+    counted = _Counted()
+    newest: tuple[Look, pa.Table] | None = None
+    for day in sorted({day_of(one.observed_at_ms) for one in looks}):
+        of_day = [entries[day]] if day in entries else []
+        rows = lake.read(of_day, table=QUOTA_ENTRY)
+        for look in (one for one in looks if day_of(one.observed_at_ms) == day):
+            found = rows.filter(pc.equal(rows.column("snapshot_id"), look.snapshot_id))
+            if found.num_rows != look.entries:
+                incomplete.append(look.snapshot_id)
+                continue
+            counted.add(found, counts=look.observed_at_ms >= from_ms)
+            newest = look, found
+    if newest is None:
+        return Seen(
+            look=None, entries=lake.read((), table=QUOTA_ENTRY), incomplete=tuple(incomplete)
+        )
+    return Seen(
+        look=newest[0], entries=newest[1], changes=counted.changes, incomplete=tuple(incomplete)
+    )
+
+
+class _Counted:
+    """Counts how limits change from look to look; equal looks are told by Arrow, without a Python value."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self._before: pa.Table | None = None
+
+    def add(self, rows: pa.Table, *, counts: bool) -> None:
+        now = rows.select(_VALUES[1:]).combine_chunks()
+        if counts and self._before is not None and not now.equals(self._before):
+            old, new = (dict(_pairs(one)) for one in (self._before, now))
+            self.changes += sum(old.get(pair) != new.get(pair) for pair in old.keys() | new.keys())
+        self._before = now
+
+
+def _pairs(rows: pa.Table) -> Iterable[tuple[tuple[str, str], str]]:
+    entities, keys, values = (rows.column(name).to_pylist() for name in _VALUES[1:])
+    # As text: NaN is a value that brokers of old took, and it does not equal itself.
+    return (
+        ((entity, key), repr(value))
+        for entity, key, value in zip(entities, keys, values, strict=True)
+    )
+
+
+def _looks(
+    lake: Lake, snapshots: Iterable[Manifest], from_ms: int, to_ms: int
+) -> tuple[list[Look], list[str]]:
+    """The complete looks of a window with the one before it, in order; newest days are read first, older ones only until that one is found."""
+    found: list[Look] = []
+    incomplete: list[str] = []
+    for one in sorted(snapshots, key=lambda one: one.unit.day, reverse=True):
+        rows = lake.read([one])
+        for row in rows.to_pylist():
+            if row["observed_at_ms"] >= to_ms:
+                continue
+            if row["complete"]:
+                found.append(Look(row["observed_at_ms"], row["snapshot_id"], row["entries"]))
+            elif row["observed_at_ms"] >= from_ms:
+                incomplete.append(row["snapshot_id"])
+        if any(look.observed_at_ms < from_ms for look in found):
+            break
+    found.sort()
+    before = [one for one in found if one.observed_at_ms < from_ms]
+    return [*before[-1:], *(one for one in found if one.observed_at_ms >= from_ms)], incomplete
+
+
+def day_of(moment_ms: int) -> date:
+    """The UTC day of a moment."""
+    return datetime.fromtimestamp(moment_ms // DAY_MS * DAY_MS / 1000, UTC).date()
+
+
+def begin_ms(day: date) -> int:
+    """The first moment of a UTC day."""
+    return (day - date(1970, 1, 1)).days * DAY_MS

@@ -1,0 +1,326 @@
+"""Publishing evidence: a window of one cluster as files named by their content, and LATEST.json last."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import LakeError
+from reconciler.lake import arrow, parquet
+from reconciler.lake import latest as latest_
+from reconciler.lake.lake import Lake
+from reconciler.lake.latest import BUCKET_SEEN, Latest, Part, Retired
+from reconciler.lake.looks import Seen, begin_ms, day_of, limits_seen
+from reconciler.lake.manifest import File, Manifest
+from reconciler.lake.skipping import Skipping
+from reconciler.lake.store import Store
+from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType
+from reconciler.usage.tables import (
+    QUOTA_ENTRY,
+    SCHEMA_VERSION,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Table,
+)
+
+WINDOW_DAYS: Final = 14
+GRACE_MS: Final = 7 * DAY_MS
+"""So long a file stays after evidence stopped naming it."""
+
+MOST_SENTENCES: Final = 20
+
+
+def publish(
+    lake: Lake,
+    cluster_id: str,
+    to: Store,
+    from_ms: int | None,
+    to_ms: int,
+    *,
+    pace: Cadence,
+    now_ms: int,
+) -> Latest:
+    """Publishes a window of a cluster; only files that are not there yet are uploaded.
+
+    Args:
+        lake: Where the samples are.
+        cluster_id: Of which cluster.
+        to: Where evidence is kept; each cluster has a folder.
+        from_ms: Begin of the window, rounded down to a UTC day; ``None`` = :data:`WINDOW_DAYS` before its end.
+        to_ms: Its end, not included.
+        pace: How often brokers are read.
+        now_ms: Now.
+
+    Raises:
+        LakeError: The lake cannot be read, the place not written, or the window is empty.
+    """
+    begin = to_ms - WINDOW_DAYS * DAY_MS if from_ms is None else from_ms
+    begin = max(begin, 0) // DAY_MS * DAY_MS
+    if begin >= to_ms:
+        raise LakeError(f"the window from {begin} to {to_ms} is empty")
+    work = _Publication(lake, cluster_id, to, begin, to_ms)
+    samples, seen, up = work.samples(), work.seen(), work.up()
+    limits = limits_seen(lake, cluster_id, begin, to_ms)
+    parts = [*samples, *seen, *up, *work.limits(limits)]
+    made = Latest(
+        cluster_id=cluster_id,
+        from_ms=begin,
+        to_ms=to_ms,
+        made_ms=now_ms,
+        pace=pace,
+        coverage_ppm=work.coverage_ppm(up),
+        snapshot_id=limits.look.snapshot_id if limits.look else "",
+        observed_at_ms=limits.look.observed_at_ms if limits.look else 0,
+        measured=work.measured(seen),
+        partial=work.partial(limits),
+        counts=work.counts(limits),
+        parts=tuple(parts),
+        retired=work.retired(parts, now_ms),
+    )
+    to.put(f"{work.folder}/{latest_.NAME}", made.json())
+    work.sweep(made, now_ms)
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Day:
+    """What the lake has of one day."""
+
+    day: date
+    samples: Manifest | None
+    up: Manifest | None
+
+
+class _Publication:
+    """One run: what was published before, what is there, what the lake has."""
+
+    def __init__(self, lake: Lake, cluster_id: str, to: Store, from_ms: int, to_ms: int) -> None:
+        self.lake, self.cluster_id, self.to = lake, cluster_id, to
+        self.from_ms, self.to_ms = from_ms, to_ms
+        self.folder = latest_.folder(cluster_id)
+        self.there = {one.path: one for one in to.stored(self.folder)}
+        self.before = self._before()
+        self.old = {
+            (one.table.name, one.day, one.source): one
+            for one in (self.before.parts if self.before else ())
+        }
+        first, last = day_of(from_ms), day_of(to_ms - 1)
+        found = {
+            table.name: {
+                one.unit.day: one for one in lake.manifests(table, [cluster_id], first, last)
+            }
+            for table in (USAGE_SAMPLE, TARGET_UP)
+        }
+        self.days = [
+            _Day(
+                day=day,
+                samples=found[USAGE_SAMPLE.name].get(day),
+                up=found[TARGET_UP.name].get(day),
+            )
+            for day in (first + timedelta(days=n) for n in range((last - first).days + 1))
+        ]
+
+    def _before(self) -> Latest | None:
+        path = f"{self.folder}/{latest_.NAME}"
+        content = self.to.find(path)
+        try:
+            return latest_.read(content, path, self.cluster_id) if content else None
+        except LakeError:
+            return None  # damaged, or of another version: it is replaced, and all is made anew
+
+    def samples(self) -> list[Part]:
+        """The samples, day by day."""
+        return [
+            part
+            for one in self.days
+            if one.samples and (part := self._part(USAGE_SAMPLE, one.day, one.samples))
+        ]
+
+    def up(self) -> list[Part]:
+        """When brokers answered."""
+        return [
+            part for one in self.days if one.up and (part := self._part(TARGET_UP, one.day, one.up))
+        ]
+
+    def seen(self) -> list[Part]:
+        """Which buckets each broker had, day by day."""
+        return [
+            part
+            for one in self.days
+            if one.samples and (part := self._part(BUCKET_SEEN, one.day, one.samples))
+        ]
+
+    def limits(self, found: Seen) -> list[Part]:
+        """The limits in force at the end."""
+        if found.look is None:
+            return []
+        day = day_of(found.look.observed_at_ms)
+        content = parquet.written(QUOTA_ENTRY, found.entries)
+        kept = self._kept(QUOTA_ENTRY, day, content, found.entries.num_rows, found.look.snapshot_id)
+        return [kept] if kept else []
+
+    def _part(self, table: Table, day: date, made_from: Manifest) -> Part | None:
+        """A file of one day, from the publication before if nothing changed; ``None`` = the day has no rows."""
+        end = min(self.to_ms, begin_ms(day) + DAY_MS)
+        digests = [str(SCHEMA_VERSION), str(end), *(one.sha256 for one in made_from.files)]
+        source = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+        old = self.old.get((table.name, day, source))
+        if old is not None and self._is_there(old.file):
+            return old
+        if table is BUCKET_SEEN:
+            rows = self._counted(made_from, end)
+            return self._kept(table, day, parquet.written(table, rows), rows.num_rows, source)
+        whole = self._whole_file(made_from, end)
+        if whole is not None:
+            return self._kept(table, day, whole, made_from.rows, source)
+        rows = self.lake.read([made_from], where=pc.field("ts_ms") < end)
+        return self._kept(table, day, parquet.written(table, rows), rows.num_rows, source)
+
+    def _whole_file(self, made_from: Manifest, end: int) -> bytes | None:
+        """The one file of a unit, if evidence would look the same: a day of a large cluster is not decoded for nothing."""
+        if len(made_from.files) != 1:
+            return None
+        (file,) = made_from.files
+        content = self.lake.content(file)
+        path = self.lake.store.where(file.path)
+        same = parquet.is_as_written(made_from.unit.table, content, ("ts_ms", end), path)
+        return content if same else None
+
+    def _counted(self, made_from: Manifest, end: int) -> pa.Table:
+        """How many samples each bucket has on each broker; row group by row group, since a day can be large."""
+        names = list(BUCKET_SEEN.key)
+        found = [arrow.schema(BUCKET_SEEN).empty_table().select([*names, "samples"])]
+        for file in made_from.files:
+            for rows in Skipping(self.lake.store, file, USAGE_SAMPLE).batches([*names, "ts_ms"]):
+                kept = rows.filter(pc.less(rows.column("ts_ms"), end))
+                counted = kept.group_by(names).aggregate([("ts_ms", "count")])
+                columns = [
+                    *(counted.column(name).cast(pa.string()) for name in names),
+                    counted.column("ts_ms_count"),
+                ]
+                found.append(pa.table(columns, schema=found[0].schema))
+        total = pa.concat_tables(found).group_by(names).aggregate([("samples", "sum")])
+        days = pa.array([made_from.unit.day] * total.num_rows, pa.date32())
+        values = [*(total.column(name) for name in names), total.column("samples_sum"), days]
+        return pa.table(values, schema=arrow.schema(BUCKET_SEEN))
+
+    def _kept(self, table: Table, day: date, content: bytes, rows: int, source: str) -> Part | None:
+        if not rows:
+            return None
+        digest = hashlib.sha256(content).hexdigest()
+        file = File(
+            path=f"{self.folder}/{table.name}/{day.isoformat()}-{digest}.parquet",
+            size=len(content),
+            rows=rows,
+            sha256=digest,
+        )
+        if not self._is_there(file):
+            self.to.put(file.path, content)
+        return Part(file=file, table=table, day=day, source=source)
+
+    def _is_there(self, file: File) -> bool:
+        found = self.there.get(file.path)
+        return found is not None and found.size == file.size
+
+    def coverage_ppm(self, parts: Iterable[Part]) -> int:
+        """The share of the window in which the broker that was seen least answered."""
+        covered: Counter[str] = Counter()
+        for one in parts:
+            content = self.to.get(one.file.path)
+            rows = parquet.read(TARGET_UP, content, path=self.to.where(one.file.path))
+            sums = (
+                rows.filter(rows.column("up")).group_by("broker_id").aggregate([("dt_ms", "sum")])
+            )
+            for broker in pc.unique(rows.column("broker_id")).to_pylist():
+                covered[broker] += 0
+            for row in sums.to_pylist():
+                covered[row["broker_id"]] += row["dt_ms_sum"]
+        least = min(covered.values(), default=0)
+        return min(MILLION, least * MILLION // (self.to_ms - self.from_ms))
+
+    def measured(self, seen: Iterable[Part]) -> tuple[QuotaType, ...]:
+        """The types of which any bucket was recorded: without any quota of a type brokers keep no rates for it."""
+        found: set[str] = set()
+        for one in seen:
+            content = self.to.get(one.file.path)
+            rows = parquet.read(
+                BUCKET_SEEN, content, path=self.to.where(one.file.path), columns=["quota_type"]
+            )
+            found.update(pc.unique(rows.column("quota_type")).to_pylist())
+        return tuple(kind for kind in QuotaType if str(kind) in found)
+
+    def partial(self, limits: Seen) -> tuple[str, ...]:
+        """What is missing."""
+        missing = [one.day.isoformat() for one in self.days if one.samples is None]
+        found = [_days_missing(missing, len(self.days))] if missing else []
+        silent = [one.day.isoformat() for one in self.days if one.samples and one.up is None]
+        if silent:
+            found.append(f"{_listed(silent)}: not known when brokers answered")
+        if limits.look is None:
+            found.append("the lake has no complete snapshot of the limits")
+        if limits.incomplete:
+            found.append(f"{len(limits.incomplete)} snapshots of the limits are incomplete")
+        if limits.changes:
+            found.append(
+                f"{limits.changes} limits changed inside the window; older samples were recorded under others"
+            )
+        told: dict[str, list[str]] = {}
+        for one in self.days:
+            for made in (one.samples, one.up):
+                for sentence in made.partial if made else ():
+                    days = told.setdefault(sentence, [])
+                    if one.day.isoformat() not in days:
+                        days.append(one.day.isoformat())
+        found += [f"{_listed(days)}: {sentence}" for sentence, days in told.items()]
+        if len(found) > MOST_SENTENCES:
+            found[MOST_SENTENCES:] = [f"and {len(found) - MOST_SENTENCES} more"]
+        return tuple(found)
+
+    def counts(self, limits: Seen) -> Mapping[str, int]:
+        """The counts of all days, added."""
+        total: Counter[str] = Counter()
+        for one in self.days:
+            for made in (one.samples, one.up):
+                total.update(made.counts if made else {})
+        total["quota_changes"] = limits.changes
+        total["days"] = len(self.days)
+        total["days_missing"] = sum(one.samples is None for one in self.days)
+        return dict(total)
+
+    def retired(self, parts: Sequence[Part], now_ms: int) -> tuple[Retired, ...]:
+        """Files that were named until now, and those of before whose time is not over."""
+        if self.before is None:
+            return ()
+        named = {one.file.path for one in parts}
+        since = {one.path: one.since_ms for one in self.before.retired}
+        for one in self.before.parts:
+            since[one.file.path] = now_ms
+        return tuple(
+            Retired(path=path, since_ms=at)
+            for path, at in sorted(since.items())
+            if path not in named and at > now_ms - GRACE_MS
+        )
+
+    def sweep(self, made: Latest, now_ms: int) -> None:
+        """Removes files that nobody was told of for long enough."""
+        kept = {one.file.path for one in made.parts} | {one.path for one in made.retired}
+        self.to.delete(
+            path
+            for path, found in self.there.items()
+            if path not in kept
+            and found.modified_ms <= now_ms - GRACE_MS
+            and path != f"{self.folder}/{latest_.NAME}"
+        )
+
+
+def _days_missing(missing: Sequence[str], of: int) -> str:
+    return f"{len(missing)} of {of} days have no samples: {_listed(missing)}"
+
+
+def _listed(days: Sequence[str]) -> str:
+    return ", ".join(days) if len(days) <= 3 else f"{days[0]} to {days[-1]} ({len(days)} days)"

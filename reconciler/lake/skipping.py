@@ -1,0 +1,171 @@
+"""Reading a few row groups of a large file: by ranges, with checksums, and only those whose statistics allow a hit."""
+
+import io
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reconciler.errors import LakeDamaged, LakeError
+from reconciler.lake import arrow, parquet
+from reconciler.lake.manifest import File
+from reconciler.lake.store import Store
+from reconciler.usage.tables import Kind, Table
+
+TAIL: Final = 1 << 18
+"""What is fetched of a file's end at once: its footer, unless it has thousands of row groups."""
+
+Wanted = Collection[tuple[str, ...]]
+"""Values of the first columns that are asked for, one text per column."""
+
+
+class _Ranges(io.RawIOBase):
+    """A file of a store as Python knows files; its end is kept, since Parquet begins there."""
+
+    def __init__(self, store: Store, path: str, size: int) -> None:
+        super().__init__()
+        self._store, self._path, self._size = store, path, size
+        self._at = 0
+        self._tail_from = max(0, size - TAIL)
+        self._tail = store.get_range(path, self._tail_from, size)
+        self.failed: LakeError | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = begin + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        if self._at >= self._tail_from:
+            found = self._tail[self._at - self._tail_from : end - self._tail_from]
+        else:
+            try:
+                found = self._store.get_range(self._path, self._at, end)
+            except LakeError as error:
+                self.failed = error  # Arrow turns it into an error of its own, without our words
+                raise OSError(str(error)) from error
+        self._at += len(found)
+        return found
+
+
+class Skipping:
+    """A Parquet file whose end is read and whose rows are not yet."""
+
+    def __init__(self, store: Store, file: File, table: Table) -> None:
+        """Reads the end.
+
+        Raises:
+            LakeDamaged: The file is missing, cut off, damaged, or does not fit its table.
+            LakeError: It cannot be fetched.
+        """
+        self._shown = store.where(file.path)
+        self._table = table
+        self._ranges = _Ranges(store, file.path, file.size)
+        texts = [one.name for one in table.columns if one.kind is Kind.TEXT]
+        try:
+            self._file = pq.ParquetFile(
+                pa.PythonFile(self._ranges, mode="r"),
+                read_dictionary=texts,
+                pre_buffer=True,
+                page_checksum_verification=True,
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise self._failed(error) from error
+        metadata = self._file.metadata
+        if metadata.num_rows != file.rows:
+            raise LakeDamaged(
+                f"has {metadata.num_rows} rows where {file.rows} are expected",
+                path=self._shown,
+                hint=parquet.WRITE_ANEW,
+            )
+        arrow.check_columns(table, self._file.schema_arrow, self._shown)
+        self._places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self._file.metadata.num_rows)
+
+    def groups(self, names: Sequence[str], wanted: Wanted) -> list[int]:
+        """The row groups that may hold one of these values of these columns."""
+        return [
+            at
+            for at in range(self._file.metadata.num_row_groups)
+            if self._may_hold(at, names, wanted)
+        ]
+
+    def _may_hold(self, at: int, names: Sequence[str], wanted: Wanted) -> bool:
+        group = self._file.metadata.row_group(at)
+        left = wanted
+        for place, name in enumerate(names):
+            found = group.column(self._places[name]).statistics
+            if found is None or not found.has_min_max:
+                continue  # names of many KiB have none
+            low, high = found.min, found.max
+            left = [one for one in left if low <= one[place] <= high]
+            if not left:
+                return False
+        return True
+
+    def read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """Some row groups, texts as dictionaries that all groups share.
+
+        Raises:
+            LakeError: They are damaged, or cannot be fetched.
+        """
+        try:
+            rows = self._file.read_row_groups(list(groups), columns=list(columns))
+        except (pa.ArrowException, OSError) as error:
+            raise self._failed(error) from error
+        return rows.unify_dictionaries()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """All rows, row group by row group.
+
+        Raises:
+            LakeError: As :meth:`read`.
+        """
+        for at in range(self._file.metadata.num_row_groups):
+            yield self.read([at], columns)
+
+    def _failed(self, error: Exception) -> LakeError:
+        return self._ranges.failed or parquet.damaged(self._shown, error)
+
+
+def matches(rows: pa.Table, names: Sequence[str], wanted: Sequence[tuple[str, ...]]) -> pa.Array:
+    """For each row, which of the wanted tuples its columns are; null = none.
+
+    Texts are compared once per entry of a dictionary, not per row; the rest is arithmetic on whole numbers.
+
+    Args:
+        rows: With dictionaries that all chunks share, at least one row.
+        names: The columns.
+        wanted: Tuples of as many values, no two equal, at least one.
+    """
+    code: pa.Array | None = None
+    wanted_codes = [0] * len(wanted)
+    for place, name in enumerate(names):
+        values = sorted({one[place] for one in wanted})
+        number = {value: at for at, value in enumerate(values)}
+        column = rows.column(name)
+        kept = pc.index_in(column.chunk(0).dictionary, value_set=pa.array(values, pa.string()))
+        indices = pa.chunked_array([chunk.indices for chunk in column.chunks]).combine_chunks()
+        found = pc.take(kept.cast(pa.int64()), indices)
+        code = found if code is None else pc.add(pc.multiply(code, len(values)), found)
+        wanted_codes = [
+            old * len(values) + number[one[place]]
+            for old, one in zip(wanted_codes, wanted, strict=True)
+        ]
+    return pc.index_in(code, value_set=pa.array(wanted_codes, pa.int64()))
