@@ -182,8 +182,8 @@ def check(plan: Plan, guards: Guards, live: State) -> tuple[Violation, ...]:
     written = tuple(one for one in plan.changes if one.cause is not Cause.OVERRIDE)
     planned = tuple(one for one in written if one.cause is not Cause.OVERRIDE_EXPIRED)
     return (
-        *_empty(plan, guards),
-        *_removals(planned, plan.owned_pairs, guards),
+        *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
+        *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_defaults(planned, guards),
         *_protected(planned, guards.protected),
         *_labels(planned, guards.required_labels),
@@ -204,15 +204,24 @@ def own_limits(live: State, changes: Iterable[Change], principal: Principal) -> 
     )
 
 
-def _empty(plan: Plan, guards: Guards) -> list[Violation]:
-    if guards.allow_empty or plan.documents or plan.desired_pairs or not plan.owned_pairs:
+def nothing_declared(
+    documents: int, desired_pairs: int, owned_pairs: int, guards: Guards
+) -> list[Violation]:
+    """Whether nobody declares anything although something is ours; from counts alone, so that a fleet is asked alike."""
+    if guards.allow_empty or documents or desired_pairs or not owned_pairs:
         return []
-    message = f"no document declares anything, but {plan.owned_pairs} pairs are ours: a wrong path looks like this"
+    message = f"no document declares anything, but {owned_pairs} pairs are ours: a wrong path looks like this"
     return [Violation(guard=Guard.EMPTY_DESIRED, message=message)]
 
 
-def _removals(changes: Iterable[Change], owned_pairs: int, guards: Guards) -> list[Violation]:
-    planned = sum(change.removes for change in changes)
+def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Violation]:
+    """What a number of removals violates; from counts alone, so that a fleet is asked alike.
+
+    Args:
+        planned: Removals of the plan, without those that begin or end an override.
+        owned_pairs: How many pairs we own before the plan.
+        guards: What is allowed.
+    """
     if not planned:
         return []
     count = planned + guards.removals_before
