@@ -20,6 +20,9 @@ NO_SAMPLES: Final = "no sample of it lies in the window"
 MOST_ROWS: Final = 200
 """More rows than this nobody reads in a preview; the rest is counted."""
 
+MOST_NAMES: Final = 50
+"""So many buckets that are only noticed are named."""
+
 
 def judged(
     question: Question,
@@ -55,6 +58,58 @@ def judged(
         )
         found.append(row_of(question.cluster_id, one, told))
     return tuple(found)
+
+
+def unread(question: Question, why: str) -> tuple[ImpactRow, ...]:
+    """The rows of a question whose series are not read, for one reason; what has a better reason keeps it."""
+    return judged(
+        replace(
+            question,
+            asked=tuple(
+                replace(one, answer=Answer.NO_DATA, parts=(), why=why) if one.parts else one
+                for one in question.asked
+            ),
+        ),
+        {},
+        _ANY,
+    )
+
+
+_ANY: Final = Cadence(step_ms=1, max_gap_ms=1)
+"""Of no sample at all."""
+
+
+def portions(
+    question: Question, *, at_once: int, most: int
+) -> tuple[tuple[Question, ...], Question]:
+    """A question in parts that are read one after the other, so that a large one needs no more memory than a small one.
+
+    Args:
+        question: What is asked.
+        at_once: How many series (of a bucket on a broker) one part may read; a single row may need more.
+        most: How many may be read in all.
+
+    Returns:
+        The parts, and what goes beyond ``most``.
+    """
+    parts: list[list[Asked]] = [[]]
+    beyond: list[Asked] = []
+    total = size = 0
+    for one in question.asked:
+        need = len(one.parts)
+        if need and (beyond or total + need > most):
+            beyond.append(one)
+            continue
+        if size and size + need > at_once:
+            parts.append([])
+            size = 0
+        parts[-1].append(one)
+        size += need
+        total += need
+    return (
+        tuple(replace(question, asked=tuple(each)) for each in parts if each),
+        replace(question, asked=tuple(beyond)),
+    )
 
 
 def row_of(cluster_id: str, one: Asked, told: Impact) -> ImpactRow:
@@ -166,19 +221,28 @@ def told(
         into = left if left or (kept and len(kept) + len(group) > most) else kept
         into += group
     asked = tuple(questions)
+    flipped = sorted(one for each in asked for one in each.flipped)
+    unexplained = sorted(one for each in asked for one in each.unexplained)
     said = [*notes, *(note for one in asked for note in one.notes)]
-    if ignored:
-        said.append(f"{ignored:,} of consumers, which use what they are let, are not shown")
+    said += _counted(
+        (ignored, "tenants are consumers, which use what they are let, and are not shown"),
+        (len(flipped), "buckets without a limit will be counted under other names, and their history ends"),
+        (len(unexplained), "series cannot have been recorded under the limits of today"),
+    )  # fmt: skip
     return Simulation(
         evidence=tuple(sorted(evidence, key=lambda one: one.cluster_id)),
         rows=tuple(kept),
         left_out=len(left),
         left_blind=sum(one.verdict in BLIND for one in left),
         breaches=tuple(one for _, found in refused for one in found),
-        flipped=tuple(sorted(one for each in asked for one in each.flipped)),
-        unexplained=tuple(sorted(one for each in asked for one in each.unexplained)),
+        flipped=tuple(flipped[:MOST_NAMES]),
+        unexplained=tuple(unexplained[:MOST_NAMES]),
         notes=tuple(said),
     )
+
+
+def _counted(*counts: tuple[int, str]) -> list[str]:
+    return [f"{amount:,} {words}" for amount, words in counts if amount]
 
 
 def _split(

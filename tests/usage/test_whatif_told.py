@@ -17,7 +17,7 @@ from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle import Model
 from reconciler.usage.tiers import USUAL, Elastic, TierRule, WhatIfPolicy
 from reconciler.usage.verdict import Tolerance, Verdict, over_brokers
-from reconciler.usage.whatif import _impact_of, judged, tenants, told
+from reconciler.usage.whatif import _impact_of, judged, portions, tenants, told, unread
 from tests.usage.whatif_cases import CADENCE, case
 
 MINUTE = 60_000
@@ -130,7 +130,9 @@ def test_consumers_are_shown_and_never_refused_or_only_counted():
     assert (found.rows, found.breaches) == ((fetch,), ())
     found = shown([fetch, row("bob")], replace(POLICY, elastic=Elastic.IGNORE))
     assert [one.bucket.user for one in found.rows] == ["bob"]
-    assert found.notes == ("1 of consumers, which use what they are let, are not shown",)
+    assert found.notes == (
+        "1 tenants are consumers, which use what they are let, and are not shown",
+    )
 
 
 def test_request_time_is_never_refused():
@@ -148,7 +150,33 @@ def test_what_questions_noticed_is_passed_on():
     flip = ("c1", QuotaType.PRODUCE, bucket_of("x"))
     asked = Question(cluster_id="c1", asked=(), flipped=(flip,), unexplained=(flip,), notes=("n",))
     found = shown([], questions=[asked], notes=["first"])
-    assert (found.flipped, found.unexplained, found.notes) == ((flip,), (flip,), ("first", "n"))
+    assert (found.flipped, found.unexplained, found.notes[:2]) == ((flip,), (flip,), ("first", "n"))
+    assert [note.split()[0] for note in found.notes[2:]] == ["1", "1"]
+    many = replace(asked, flipped=(flip,) * 70)
+    found = shown([], questions=[many])
+    assert (len(found.flipped), found.notes[1][:2]) == (50, "70")
+
+
+@given(st.integers(0, 100_000), st.integers(1, 5), st.integers(0, 20))
+def test_portions_hold_every_row_once_and_read_no_more_than_allowed(number, at_once, most):
+    question = case(number).question
+    parts, beyond = portions(question, at_once=at_once, most=most)
+    held = [one for each in parts for one in each.asked]
+    assert sorted(map(repr, [*held, *beyond.asked])) == sorted(map(repr, question.asked))
+    assert sum(len(one.parts) for one in held) <= most
+    for each in parts:
+        sizes = [len(one.parts) for one in each.asked]
+        assert sum(sizes) <= at_once or sum(map(bool, sizes)) == 1
+    assert all(one.parts for one in beyond.asked)
+
+
+def test_what_is_not_read_says_why_and_what_cannot_be_told_anyway_keeps_its_reason():
+    one = case(7)
+    rows = unread(one.question, "too much")
+    for asked_, found in zip(one.question.asked, rows, strict=True):
+        assert found.why == ("too much" if asked_.parts else asked_.why)
+        assert found.verdict in BLIND
+        assert found.covered_ms == 0
 
 
 def test_an_entity_without_a_tier_is_usual():
