@@ -87,6 +87,11 @@ def shifted(column: pa.Array, first: object = None) -> pa.Array:
     return pa.concat_arrays([head, column.slice(0, max(0, len(column) - 1))]).slice(0, len(column))
 
 
+def sure(mask: pa.Array) -> pa.BooleanArray:
+    """A mask in which what is not known is not so."""
+    return pc.fill_null(mask, fill_value=False)
+
+
 def count(mask: pa.Array) -> int:
     """How many rows are true."""
     return int(pc.sum(mask).as_py() or 0)

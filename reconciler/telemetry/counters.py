@@ -33,6 +33,7 @@ def rates(
     series: pa.Array,
     rows: pa.Array,
     values: pa.Array,
+    *,
     times: Sequence[int],
     max_gap_ms: int,
     before: Mapping[int, tuple[int, float]],
@@ -60,7 +61,7 @@ def rates(
     if not len(which):
         return Rates(series=which, rows=row, values=value, grown=value, last={})
     ts = codes.integers(times).take(row)
-    begins = pc.fill_null(pc.not_equal(which, codes.shifted(which)), True)
+    begins = pc.invert(codes.sure(pc.equal(which, codes.shifted(which))))
     ends = pa.concat_arrays([begins.slice(1), pa.array([True])])
     last = {
         one: (at, read)
@@ -76,8 +77,8 @@ def rates(
         codes.shifted(value), begins, pa.array([read for _, read in known], pa.float64())
     )
     passed = pc.subtract(ts, old_ts)
-    far = pc.fill_null(pc.greater(passed, max_gap_ms), False)
-    reset = pc.fill_null(pc.less(value, old), False)
+    far = codes.sure(pc.greater(passed, max_gap_ms))
+    reset = codes.sure(pc.less(value, old))
     grown = pc.if_else(reset, value, pc.subtract(value, old))
     usable = pc.and_(pc.is_valid(passed), pc.invert(far))
     tally.add(Fate.COUNTER_FIRST, codes.count(pc.is_null(passed)))

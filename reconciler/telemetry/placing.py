@@ -104,8 +104,15 @@ def placed(points: pa.Table, step_ms: int, tally: Tally) -> Placed:
     )
     places = [found.places[origins[origin], ts] for origin, ts in read]
     at = pc.index_in(keys_of_use, value_set=distinct)
-    names = tuple(column[name].filter(of_use) for name in NAMES)
-    return _sorted_out(found, places, at, seen.codes.filter(of_use), names, column["value"].filter(of_use), tally)  # fmt: skip
+    return _sorted_out(
+        found,
+        places,
+        at,
+        origin=seen.codes.filter(of_use),
+        names=tuple(column[name].filter(of_use) for name in NAMES),
+        values=column["value"].filter(of_use),
+        tally=tally,
+    )
 
 
 def _asked(
@@ -144,6 +151,7 @@ def _sorted_out(
     found: Scrapes,
     places: Sequence[Place],
     at: pa.Array,
+    *,
     origin: pa.Array,
     names: tuple[pa.Array, ...],
     values: pa.Array,
@@ -153,9 +161,8 @@ def _sorted_out(
     rows = pa.array([one.row for one in places], pa.int64()).take(at)
     fate_of = [None if one.fate is None else _FATES.index(one.fate) for one in places]
     fates = pa.array(fate_of, pa.int8()).take(at)
-    others = pc.fill_null(
-        pc.is_in(fates, value_set=pa.array([_FATES.index(one) for one in _OTHERS], pa.int8())),
-        False,
+    others = codes.sure(
+        pc.is_in(fates, value_set=pa.array([_FATES.index(one) for one in _OTHERS], pa.int8()))
     )
     lent = None
     if codes.count(others):
@@ -182,9 +189,7 @@ def _lent(
     hour = codes.integers([one.ts_ms // HOUR_MS % 24 for one in found.moments] or [0]).take(place)
     series = codes.paired(codes.coded([broker, *names]).codes, hour, 24)
     there = pc.unique(series.filter(own))
-    wanted = pc.and_(
-        pc.and_(usable, pc.invert(own)), pc.invert(pc.is_in(series, value_set=there))
-    )
+    wanted = pc.and_(pc.and_(usable, pc.invert(own)), pc.invert(pc.is_in(series, value_set=there)))
     pairs = codes.paired(series, origin, 2**20)
     best: dict[int, tuple[int, int]] = {}
     for one in pc.value_counts(pairs.filter(wanted)).to_pylist():

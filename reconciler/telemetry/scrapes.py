@@ -105,7 +105,15 @@ def chosen(
                 fate = Fate.OTHER_REPLICA if twin else Fate.OTHER_INSTANCE
                 dropped.update(((origin, ts), fate) for ts in one.answered)
     moments, rows = _kept(answered)
-    placing = _Placing(moments, rows, asked, unknown, dropped, identities, step_ms)
+    placing = _Placing(
+        moments,
+        rows,
+        asked=asked,
+        unknown=unknown,
+        dropped=dropped,
+        identities=identities,
+        step_ms=step_ms,
+    )
     return Scrapes(
         moments=moments,
         rows=rows,
@@ -172,6 +180,7 @@ class _Placing:
         self,
         moments: Sequence[Moment],
         rows: Mapping[str, range],
+        *,
         asked: Mapping[Origin, Mapping[int, bool]],
         unknown: Mapping[tuple[Origin, int], Fate],
         dropped: Mapping[tuple[Origin, int], Fate],

@@ -45,6 +45,9 @@ class QuotaType(StrEnum):
     IP = "ip"
 
 
+CONTROLLER: Final = "controller"
+"""The ``broker_id`` of partition mutations: whichever node is the active controller, so that a series outlives a failover."""
+
 KEY_OF: Final[dict[QuotaType, Key]] = {
     QuotaType.PRODUCE: Key.PRODUCER_BYTE_RATE,
     QuotaType.FETCH: Key.CONSUMER_BYTE_RATE,
