@@ -76,12 +76,12 @@ class _Gathered:
         self._where = where
         self._counts = counts
         self._at_ms = at_ms
-        self._heads: dict[str, tuple[str, dict[str, str], Points] | None] = {}
+        self._heads: dict[str, tuple[str, dict[str, str], Points]] = {}
 
     def given(self) -> Iterator[Series]:
         heads, self._heads, self.points = self._heads, {}, 0
         for head in heads.values():
-            if head is not None and head[2]:
+            if head[2]:
                 yield Series(name=head[0], labels=head[1], points=head[2])
 
     def line(self, line: str, number: int) -> None:
@@ -131,9 +131,10 @@ class _Gathered:
             return self._heads[text]
         except KeyError:
             parsed = labels_of(text)
-            found = None if parsed is None else (*parsed, Points())
-            self._heads[text] = found
-            return found
+            if parsed is None:
+                return None
+            self._heads[text] = (*parsed, Points())
+            return self._heads[text]
 
     def _bad(self, line: str, number: int) -> None:
         told = "stands after # EOF" if self.ended else f"is no sample: {line[:80]!r}"

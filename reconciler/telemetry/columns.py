@@ -1,0 +1,294 @@
+"""Parquet and CSV exports in the long form: one row per point, with columns for time, metric, labels and value."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from reconciler.errors import TelemetryError
+from reconciler.telemetry.answers import milliseconds, number_of
+from reconciler.telemetry.series import Counts, Points, Series, Word
+
+TIMES: Final = ("ts_ms", "timestamp_ms", "time_ms", "ts", "timestamp", "time")
+METRICS: Final = ("metric", "name", "__name__", "metric_name")
+VALUES: Final = ("value", "sample_value")
+LABELS: Final = ("labels", "tags")
+_ROWS: Final = 65_536
+_WITH_UNIT: Final = "_ms"
+_Labels = dict[str, str]
+
+
+class TimeUnit(StrEnum):
+    """How times are written; ``auto`` tells seconds, milliseconds, micro- and nanoseconds by their size."""
+
+    AUTO = "auto"
+    SECONDS = "s"
+    MILLISECONDS = "ms"
+    MICROSECONDS = "us"
+    NANOSECONDS = "ns"
+    ISO = "iso"
+
+
+_PER_MS: Final = {
+    TimeUnit.SECONDS: 0.001,
+    TimeUnit.MILLISECONDS: 1.0,
+    TimeUnit.MICROSECONDS: 1e3,
+    TimeUnit.NANOSECONDS: 1e6,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Which column is what."""
+
+    time: str
+    metric: str
+    value: str
+    labels: str
+    others: tuple[str, ...]
+    unit: TimeUnit
+
+
+def read(path: Path, counts: Counts, *, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[Series]:
+    """The series of a file, in stretches of some ten thousand rows.
+
+    Args:
+        path: ``.parquet``, or CSV with a header (``.csv``, ``.csv.gz``).
+        counts: ``bad_line`` for rows that have too few columns, no metric or labels that are none; ``not_a_time``
+            and ``bad_value`` for points.
+        unit: How times are written.
+
+    Raises:
+        TelemetryError: A column is missing, or the file is damaged or half-written.
+    """
+    opened = _parquet if path.suffix == ".parquet" else _csv
+    try:
+        for batch in opened(path, counts):
+            layout = _layout(batch.schema.names, unit, path)
+            yield from _series(batch, layout, path, counts)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as wrong:
+        raise TelemetryError(
+            f"is damaged or half-written: {_first_line(wrong)}",
+            where=str(path),
+            hint="export it again; a Parquet file is readable only once it was closed",
+        ) from wrong
+
+
+def _parquet(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
+    del counts
+    with pq.ParquetFile(path) as file:
+        _layout(file.schema_arrow.names, TimeUnit.AUTO, path)
+        yield from file.iter_batches(batch_size=_ROWS)
+
+
+def _csv(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
+    def bad(row: pyarrow.csv.InvalidRow) -> str:
+        counts.add(
+            Word.BAD_LINE, 1,
+            f"{path}:{row.number or '?'}: {row.actual_columns} columns instead of {row.expected_columns}",
+        )  # fmt: skip
+        return "skip"
+
+    with path.open("rb") as file:
+        if not file.read(1):
+            raise TelemetryError("is empty", where=str(path))
+    with pa.input_stream(path, compression="detect") as stream:
+        header = pyarrow.csv.open_csv(stream).schema.names
+    # Every column is read as text: 007 is a client id and no number.
+    options = pyarrow.csv.ConvertOptions(
+        column_types={name: pa.string() for name in header}, strings_can_be_null=False
+    )
+    with pa.input_stream(path, compression="detect") as stream:
+        reader = pyarrow.csv.open_csv(
+            stream,
+            parse_options=pyarrow.csv.ParseOptions(
+                invalid_row_handler=bad, newlines_in_values=True
+            ),
+            convert_options=options,
+        )
+        _layout(reader.schema.names, TimeUnit.AUTO, path)
+        yield from reader
+
+
+def _layout(names: Sequence[str], unit: TimeUnit, path: Path) -> _Layout:
+    if len(set(names)) < len(names):
+        raise TelemetryError("has two columns of one name", where=str(path))
+    found = {}
+    for what, known in (("time", TIMES), ("metric", METRICS), ("value", VALUES)):
+        name = next((one for one in known if one in names), None)
+        if name is None:
+            raise TelemetryError(
+                f"has no column for the {what}: one of {', '.join(known)}; it has {', '.join(names[:20]) or 'none'}",
+                where=str(path),
+                hint="one row per point is read: time, metric, labels, value",
+            )
+        found[what] = name
+    labels = next((one for one in LABELS if one in names), "")
+    taken = {*found.values(), labels}
+    if unit is TimeUnit.AUTO and found["time"].endswith(_WITH_UNIT):
+        unit = TimeUnit.MILLISECONDS
+    return _Layout(
+        time=found["time"], metric=found["metric"], value=found["value"], labels=labels,
+        others=tuple(one for one in names if one not in taken), unit=unit,
+    )  # fmt: skip
+
+
+def _series(batch: pa.RecordBatch, layout: _Layout, path: Path, counts: Counts) -> Iterator[Series]:
+    times = _times(batch.column(layout.time), layout.unit, path)
+    values = _values(batch.column(layout.value), layout.value, path)
+    metrics = _texts(batch.column(layout.metric))
+    own = _own_labels(batch, layout, path)
+    others = [(name, _texts(batch.column(name))) for name in layout.others]
+    gathered: dict[tuple[str, ...], tuple[_Labels, Points]] = {}
+    for at in range(batch.num_rows):
+        labels = own(at)
+        metric = metrics[at]
+        if not metric or labels is None:
+            counts.add(Word.BAD_LINE, 1, f"{path}: a row has no metric, or labels that are none")
+            continue
+        moment, value = times[at], values[at]
+        if moment is None or value is None:
+            counts.add(Word.NOT_A_TIME if moment is None else Word.BAD_VALUE)
+            continue
+        key = (
+            metric,
+            *labels.keys(),
+            "",
+            *labels.values(),
+            "",
+            *(column[at] for _, column in others),
+        )
+        entry = gathered.get(key)
+        if entry is None:
+            named = labels | {name: column[at] for name, column in others if column[at]}
+            entry = gathered[key] = (named, Points())
+        entry[1].append(moment, value)
+    for key, (named, points) in gathered.items():
+        yield Series(name=key[0], labels=named, points=points)
+
+
+def _own_labels(
+    batch: pa.RecordBatch, layout: _Layout, path: Path
+) -> Callable[[int], _Labels | None]:
+    """Labels of a row from the one column that holds them all: a map, a struct or JSON."""
+    if not layout.labels:
+        nothing: _Labels = {}
+        return lambda _: nothing
+    column = batch.column(layout.labels)
+    rows = column.to_pylist()
+    if pa.types.is_map(column.type):
+        return lambda at: _mapping(dict(rows[at] or ()))
+    if pa.types.is_struct(column.type):
+        return lambda at: _mapping(rows[at] or {})
+    if not _is_text(column.type):
+        raise TelemetryError(
+            f"column {layout.labels} holds neither a map, a struct nor JSON", where=str(path)
+        )
+    known: dict[str, _Labels | None] = {}
+
+    def decoded(at: int) -> _Labels | None:
+        text = rows[at] or "{}"
+        if text not in known:
+            known[text] = _from_json(text)
+        return known[text]
+
+    return decoded
+
+
+def _from_json(text: str) -> _Labels | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return _mapping(found) if isinstance(found, dict) else None
+
+
+def _mapping(found: Mapping[Any, Any]) -> _Labels | None:
+    """Sorted labels, those without a value left out; ``None`` if one is no text."""
+    kept = {name: value for name, value in found.items() if value is not None}
+    if not all(isinstance(name, str) and isinstance(value, str) for name, value in kept.items()):
+        return None
+    return {name: kept[name] for name in sorted(kept) if kept[name]}
+
+
+def _texts(column: pa.Array) -> list[str]:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return [one or "" for one in column.cast(pa.string()).to_pylist()]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    )
+
+
+def _values(column: pa.Array, name: str, path: Path) -> list[float | None]:
+    kind = column.type
+    if _is_text(kind):
+        return [number_of(one) for one in _texts(column)]
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return list(column.cast(pa.float64(), safe=False).to_pylist())
+    raise TelemetryError(f"column {name} holds {kind} and no numbers", where=str(path))
+
+
+def _times(column: pa.Array, unit: TimeUnit, path: Path) -> list[int | None]:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        # Parquet without a zone means UTC to everybody who writes it.
+        return list(column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()).to_pylist())
+    if _is_text(kind):
+        return [_from_text(one, unit) for one in _texts(column)]
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return [None if one is None else _moment(one, unit) for one in column.to_pylist()]
+    raise TelemetryError(f"the times are of type {kind}, which is none", where=str(path))
+
+
+def _from_text(text: str, unit: TimeUnit) -> int | None:
+    if unit is not TimeUnit.ISO:
+        number = int(text) if text.isdecimal() and len(text) < 20 else number_of(text)
+        if number is not None:
+            return _moment(number, unit)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    # Without a zone it could be any time of the day.
+    return None if found.tzinfo is None else round(found.timestamp() * 1000)
+
+
+def _moment(number: float, unit: TimeUnit) -> int | None:
+    if unit is TimeUnit.ISO or not math.isfinite(number):
+        return None
+    if unit is TimeUnit.AUTO:
+        unit = _by_size(abs(number))
+    per_ms = _PER_MS[unit]
+    if unit is TimeUnit.SECONDS:
+        return milliseconds(number)
+    if isinstance(number, int):
+        found = number // int(per_ms)
+    else:
+        found = math.floor(number / per_ms)
+    return found if abs(found) < 2**62 else None
+
+
+def _by_size(number: float) -> TimeUnit:
+    """The present is about 1.8 times 10^9 s; a thousand times more is the next unit."""
+    if number < 1e11:
+        return TimeUnit.SECONDS
+    if number < 1e14:
+        return TimeUnit.MILLISECONDS
+    return TimeUnit.MICROSECONDS if number < 1e17 else TimeUnit.NANOSECONDS
+
+
+def _first_line(wrong: BaseException) -> str:
+    lines = str(wrong).splitlines()
+    return lines[0][:200] if lines else type(wrong).__name__
