@@ -77,6 +77,22 @@ def _groups(number: int) -> tuple[Group, ...]:
     )  # fmt: skip
 
 
+def _readers(number: int) -> tuple[Group, ...]:
+    """Consumers whose fetches are small against their limit, as they are where limits are megabytes a second."""
+    rows: tuple[tuple[str, int, int, float], ...] = (
+        ("steady", 1_024, 1, 60.0),
+        ("bursts", 2_048, 2, 45.0),
+        ("ramp", 2_048, 1, 70.0),
+        ("on/off", 1_024, 1, 50.0),
+        ("walk", 2_048, 3, 40.0),
+    )
+    return tuple(
+        Group(name=f"team-{place}", kind="fetch", shape=shape, mean=90_000 + 10_000 * place,
+              record=record, connections=connections, wanted=wanted * (1 + 0.2 * (number % 2)), fetch_bytes=8_192)
+        for place, (shape, record, connections, wanted) in enumerate(rows, start=1)
+    )  # fmt: skip
+
+
 _VERSIONS: tuple[tuple[str, Level], ...] = (
     ("4.4.0", "user"),
     ("4.3.1", "pair"),
@@ -84,8 +100,16 @@ _VERSIONS: tuple[tuple[str, Level], ...] = (
     ("4.4.0", "pair"),
     ("4.4.0", "client"),
     ("4.0.1", "user"),
+    ("4.4.0", "user"),
+    ("3.9.1", "pair"),
 )
+ONLY_READERS = frozenset({7, 8})
 RUNS: tuple[Run, ...] = tuple(
-    Run(number=number, version=version, level=level, groups=_groups(number))
+    Run(
+        number=number,
+        version=version,
+        level=level,
+        groups=_readers(number) if number in ONLY_READERS else _groups(number),
+    )
     for number, (version, level) in enumerate(_VERSIONS, start=1)
 )

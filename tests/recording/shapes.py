@@ -80,7 +80,7 @@ def schedule(
         record: Bytes of a record, give or take half.
         connections: Records go to one after the other at random.
     """
-    chance = random.Random(seed)  # noqa: S311 - a load that can be repeated, not a secret
+    chance = random.Random(seed)
     level = SHAPES[shape](chance)
     due: list[list[int]] = [[] for _ in range(connections)]
     sizes: list[list[int]] = [[] for _ in range(connections)]

@@ -1,0 +1,59 @@
+"""`python -m tests.fleet --out LAKE`: a made-up fleet as a lake, with its truth beside it."""
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from tests.fleet.spec import Fleet
+from tests.fleet.writing import write
+
+UNITS = {"s": 1_000, "m": 60_000}
+
+
+def milliseconds(text: str) -> int:
+    """A step such as 30s or 1m."""
+    found = re.fullmatch(r"(\d+)([sm])", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text} is no step such as 30s")
+    return int(found[1]) * UNITS[found[2]]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    found = argparse.ArgumentParser(prog="python -m tests.fleet", description=__doc__)
+    for name, value in (("clusters", 2), ("brokers", 3), ("groups", 8), ("days", 2), ("seed", 1)):
+        found.add_argument(f"--{name}", type=int, default=value)
+    found.add_argument("--step", type=milliseconds, default=30_000, help="scrape step, such as 30s")
+    found.add_argument(
+        "--first", type=date.fromisoformat, default=date(2026, 9, 7), help="first day, UTC"
+    )
+    found.add_argument("--quiet", action="store_true", help="no events")
+    found.add_argument("--out", required=True, help="the lake: a folder or an address")
+    found.add_argument("--truth", type=Path, help="folder for events and true demand")
+    return found
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write it, and say how fast."""
+    given = parser().parse_args(words)
+    fleet = Fleet(
+        clusters=given.clusters, brokers=given.brokers, groups=given.groups, days=given.days,
+        step_ms=given.step, first=given.first, seed=given.seed, quiet=given.quiet,
+    )  # fmt: skip
+    began = time.monotonic()
+    written = write(fleet, given.out, truth=given.truth)
+    took = time.monotonic() - began
+    for name, count in written.rows.items():
+        sys.stdout.write(f"{count:>14,}  {name}\n")
+    sys.stdout.write(
+        f"{written.total:>14,}  rows in {took:.1f} s: {written.total / took * 60:,.0f} a minute\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,234 @@
+"""What a made-up fleet is: its size, its tenants, and every event that is put into it. Values only, all from one seed."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from reconciler.usage.samples import Cadence, QuotaType, cadence
+from reconciler.usage.tags import GroupKind
+
+DAY_MS: Final = 86_400_000
+CLIENT_ID: Final = "app"
+LEVELS: Final = (GroupKind.USER, GroupKind.PAIR, GroupKind.CLIENT)
+
+
+class What(StrEnum):
+    """Kinds of injected events."""
+
+    SPIKE = "spike"  # a group wants `factor` times as much for a while
+    DEPLOY = "deploy"  # from then on a group wants `factor` times as much
+    GAP = "gap"  # a broker works, but cannot be scraped
+    RESTART = "restart"  # a broker is away; the others get its share
+    LEADER_MOVE = "leader_move"  # a group's load moves from one broker to the next
+    QUOTA_CHANGE = "quota_change"  # a group's limit becomes `factor` times as large
+    TAG_FLIP = "tag_flip"  # a group gets a limit on user and client id: its traffic moves to another series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that was put into the fleet.
+
+    Attributes:
+        what: Its kind.
+        cluster: Number of the cluster.
+        from_ms: When it begins, on the grid of scrapes.
+        to_ms: When it is over, not included; the end of the fleet's time if it lasts.
+        group: Number of the group; -1 where it is about a broker.
+        broker: Number of the broker; -1 where it is about a group.
+        factor: By how much, where there is something to multiply.
+    """
+
+    what: What
+    cluster: int
+    from_ms: int
+    to_ms: int
+    group: int = -1
+    broker: int = -1
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """A fleet.
+
+    Attributes:
+        clusters: How many.
+        brokers: Of each cluster.
+        groups: Of each cluster; group 0 wants most (Zipf).
+        days: How many, from `first`.
+        step_ms: The scrape step; at least 10 s, so that nothing has to be thinned.
+        first: The first day, UTC.
+        seed: Everything follows from it.
+        kinds: What is measured.
+        broker_rate: Bytes a second that a broker takes from producers on average.
+        tight: One of so many groups has a limit that it meets every day.
+        quiet: No events at all.
+    """
+
+    clusters: int = 2
+    brokers: int = 3
+    groups: int = 8
+    days: int = 2
+    step_ms: int = 30_000
+    first: date = date(2026, 9, 7)
+    seed: int = 1
+    kinds: tuple[QuotaType, ...] = (QuotaType.PRODUCE, QuotaType.FETCH)
+    broker_rate: int = 40_000_000
+    tight: int = 5
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.clusters, self.brokers, self.groups, self.days) < 1 or DAY_MS % self.step_ms or self.step_ms < 10_000:  # fmt: skip
+            raise ValueError(
+                "a fleet has at least one of everything, and a step from 10 s that divides a day"
+            )
+
+    @property
+    def pace(self) -> Cadence:
+        """How often brokers are read."""
+        return cadence(self.step_ms)
+
+    @property
+    def steps(self) -> int:
+        """Scrapes a day."""
+        return DAY_MS // self.step_ms
+
+    @property
+    def from_ms(self) -> int:
+        """The begin of its time."""
+        return int(
+            datetime(self.first.year, self.first.month, self.first.day, tzinfo=UTC).timestamp()
+            * 1000
+        )
+
+    @property
+    def to_ms(self) -> int:
+        """The end of its time, not included."""
+        return self.from_ms + self.days * DAY_MS
+
+    def day(self, number: int) -> date:
+        """The date of a day, from 0."""
+        return self.first + timedelta(days=number)
+
+    def chance(self, *what: int) -> np.random.Generator:
+        """Randomness for one purpose: the same for the same numbers, whatever else was drawn."""
+        return np.random.default_rng([self.seed, *what])
+
+    def cluster_id(self, cluster: int) -> str:
+        """The id of a cluster."""
+        return f"fleet-{self.seed}-{cluster:03d}"
+
+    def level(self, cluster: int) -> GroupKind:
+        """On which level a cluster's limits are."""
+        return LEVELS[cluster % len(LEVELS)]
+
+    def names(self, cluster: int, group: int) -> tuple[str, str]:
+        """User and client id under which a group is counted, "" = not by it."""
+        name = f"team-{group:04d}"
+        match self.level(cluster):
+            case GroupKind.USER:
+                return name, ""
+            case GroupKind.CLIENT:
+                return "", name
+            case _:
+                return name, CLIENT_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenants:
+    """The groups of a cluster as arrays over (type, group), of units a second.
+
+    Attributes:
+        mean: What each wants on average, over all brokers.
+        limit: Its limit on each broker at first; 0 = none.
+        share: (group, broker): where its load lies.
+        phase: Hour of its peak.
+        swing: How much a day swings, 0 to 1.
+        weekend: Its load on weekends as a share of that of weekdays.
+        volatility: Of its lognormal noise.
+    """
+
+    mean: np.ndarray
+    limit: np.ndarray
+    share: np.ndarray
+    phase: np.ndarray
+    swing: np.ndarray
+    weekend: np.ndarray
+    volatility: np.ndarray
+
+
+def tenants(fleet: Fleet, cluster: int) -> Tenants:
+    """Who lives on a cluster. Every `tight`-th group has a limit near its mean, a few have none."""
+    chance = fleet.chance(1, cluster)
+    ranks = 1.0 / np.arange(1, fleet.groups + 1) ** 1.1
+    whole = fleet.broker_rate * fleet.brokers * ranks / ranks.sum()
+    fan_out = chance.uniform(0.2, 3.0, fleet.groups)
+    mean = np.stack(
+        [whole if kind is QuotaType.PRODUCE else whole * fan_out for kind in fleet.kinds]
+    )
+    share = chance.dirichlet(np.full(fleet.brokers, 4.0), fleet.groups)
+    room = chance.uniform(3.0, 8.0, mean.shape)
+    tight = np.arange(fleet.groups) % fleet.tight == fleet.tight - 1
+    room[:, tight] = chance.uniform(1.05, 1.5, (mean.shape[0], int(tight.sum())))
+    limit = np.maximum(1_000, mean * share.max(axis=1) * room).astype(np.int64) // 1_000 * 1_000
+    limit[:, np.arange(fleet.groups) % 7 == 6] = 0
+    return Tenants(
+        mean=mean, limit=limit, share=share,
+        phase=chance.uniform(9.0, 20.0, fleet.groups), swing=chance.uniform(0.2, 0.8, fleet.groups),
+        weekend=chance.uniform(0.3, 1.0, fleet.groups), volatility=chance.uniform(0.1, 0.6, fleet.groups),
+    )  # fmt: skip
+
+
+def events(fleet: Fleet, cluster: int) -> tuple[Event, ...]:
+    """Everything that happens on a cluster, in order of time. Each kind happens at least once in two days or more."""
+    if fleet.quiet:
+        return ()
+    chance, found = fleet.chance(2, cluster), list[Event]()
+    groups, days = fleet.groups, fleet.days
+
+    def at() -> int:
+        return (
+            fleet.from_ms
+            + int(chance.integers(fleet.steps // 8, fleet.steps * days)) * fleet.step_ms
+        )
+
+    def event(what: What, minutes: tuple[float, float] | None, **more: float) -> None:
+        begin = at()
+        end = fleet.to_ms
+        if minutes is not None:
+            length = int(chance.uniform(*minutes) * 60_000) // fleet.step_ms * fleet.step_ms
+            end = min(fleet.to_ms, begin + max(fleet.step_ms, length))
+        numbers = {name: int(value) for name, value in more.items() if name != "factor"}
+        found.append(Event(what=what, cluster=cluster, from_ms=begin, to_ms=end, factor=float(more.get("factor", 1.0)), **numbers))  # fmt: skip
+
+    for _ in range(max(1, groups * days // 20)):
+        event(What.SPIKE, (5, 45), group=chance.integers(groups), factor=chance.uniform(2, 6))
+    for _ in range(max(1, groups * days // 100)):
+        event(
+            What.DEPLOY,
+            None,
+            group=chance.integers(groups),
+            factor=chance.choice([0.6, 0.8, 1.3, 1.7]),
+        )
+        event(
+            What.LEADER_MOVE,
+            None,
+            group=chance.integers(groups),
+            broker=chance.integers(fleet.brokers),
+        )
+    for _ in range(max(1, days // 2)):
+        event(What.GAP, (1, 12), broker=chance.integers(fleet.brokers))
+        event(What.RESTART, (1, 4), broker=chance.integers(fleet.brokers))
+    for _ in range(max(1, days // 7)):
+        event(
+            What.QUOTA_CHANGE,
+            None,
+            group=chance.integers(groups),
+            factor=chance.choice([0.5, 0.75, 1.5, 2.0]),
+        )
+    if fleet.level(cluster) is GroupKind.USER:
+        event(What.TAG_FLIP, None, group=chance.integers(groups))
+    return tuple(sorted(found, key=lambda one: (one.from_ms, one.what, one.group, one.broker)))

@@ -1,0 +1,337 @@
+"""A fleet as units of a lake, and its truth beside it: events, true demand, one folder that nothing else reads."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reconciler.lake import arrow, store
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Unit
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.usage import tables
+from reconciler.usage.question import entity_json
+from reconciler.usage.samples import KEY_OF, QuotaType
+from reconciler.usage.tables import Table
+from reconciler.usage.tags import GroupKind
+from tests.fleet.demand import Day, changed, days
+from tests.fleet.spec import CLIENT_ID, DAY_MS, Fleet, What, events, tenants
+
+TELEMETRY_LIMIT: Final = 1e15
+REPLICAS: Final = 3
+UNSEEN: Final = 1.03
+"""Traffic of a broker against the sum of its buckets: some is never counted."""
+
+CENSORED_AT: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What was written: rows by table."""
+
+    rows: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return sum(self.rows.values())
+
+
+class _Then:
+    """A clock that stands still: the same fleet gives the same manifests."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def now(self) -> float:
+        return self._seconds
+
+
+def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written:
+    """Writes a whole fleet; a lake must be new or hold no day of it.
+
+    Args:
+        fleet: Which.
+        to: The lake: a folder or an address.
+        truth: A folder for events and true demand; ``None`` = events are not written either.
+    """
+    lake = Lake(
+        store.opened(str(to), create=True),
+        clock=_Then(fleet.to_ms / 1000),
+        run_id=f"fleet-{fleet.seed}",
+    )
+    rows: dict[str, int] = {}
+    for cluster in range(fleet.clusters):
+        seen: list[int | None] = [None] * fleet.brokers
+        for day in days(fleet, cluster):
+            for table, found in tables_of(fleet, day, seen):
+                lake.commit(
+                    Unit(
+                        table=table, cluster_id=fleet.cluster_id(cluster), day=fleet.day(day.number)
+                    ),
+                    found,
+                    None,
+                )
+                rows[table.name] = rows.get(table.name, 0) + found.num_rows
+            if truth is not None:
+                _write_demand(fleet, day, truth)
+    if truth is not None:
+        truth.mkdir(parents=True, exist_ok=True)
+        told = [
+            _event(fleet, one)
+            for cluster in range(fleet.clusters)
+            for one in events(fleet, cluster)
+        ]
+        (truth / "events.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    return Written(rows=rows)
+
+
+def tables_of(fleet: Fleet, day: Day, seen: list[int | None]) -> Iterator[tuple[Table, pa.Table]]:
+    """All rows of a day of a cluster, table by table.
+
+    Args:
+        fleet: Which fleet.
+        day: Which day.
+        seen: Of each broker, when it was last read before that day; is brought up to date.
+    """
+    common = {"cluster_id": fleet.cluster_id(day.cluster), "day": fleet.day(day.number)}
+    lengths = np.stack(
+        [_lengths(fleet, day.ts, up, last) for up, last in zip(day.up, seen, strict=True)]
+    )
+    yield tables.USAGE_SAMPLE, _samples(fleet, day, lengths, common)
+    yield tables.TARGET_UP, _target_up(fleet, day, lengths, common)
+    yield tables.BROKER_SAMPLE, _broker_samples(fleet, day, lengths, common)
+    looks = tuple(_looks(fleet, day))
+    yield tables.SNAPSHOT, _rows(tables.SNAPSHOT, [
+        {"snapshot_id": f"look-{at}", "observed_at_ms": at, "complete": True, "entries": len(limits)}
+        for at, limits in looks
+    ], common)  # fmt: skip
+    yield tables.QUOTA_ENTRY, _rows(tables.QUOTA_ENTRY, [
+        _entry(at, *limit) for at, limits in looks for limit in limits
+    ], common)  # fmt: skip
+    for broker, up in enumerate(day.up):
+        if up.any():
+            seen[broker] = int(day.ts[up][-1])
+
+
+# ---- samples ------------------------------------------------------------------------------------
+
+
+def _lengths(fleet: Fleet, ts: np.ndarray, up: np.ndarray, last: int | None) -> np.ndarray:
+    """What each scrape stands for, as `series.spans` says; a failed one for a step."""
+    found = np.full(len(ts), fleet.step_ms, np.int64)
+    kept = ts[up]
+    if len(kept):
+        apart = np.diff(kept, prepend=kept[0] - fleet.step_ms if last is None else last)
+        found[up] = np.where(apart > fleet.pace.max_gap_ms, fleet.step_ms, apart)
+    return found
+
+
+def _samples(fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, object]) -> pa.Table:
+    """Series by series in the order of the table's key, so that sorting has nothing to do."""
+    chunks: list[pa.Table] = []
+    limits = day.limit[:, :, None, :]
+    throttled = day.waits_ms > 0
+    censored = throttled & (day.served >= (limits * CENSORED_AT).astype(np.int64))
+    # served was rounded down to whole units a second: never more than what passed
+    for kind, group, broker, names, shown in _series(fleet, day):
+        up = day.up[broker]
+        count = int(up.sum())
+        chunks.append(_chunk(count, {
+            "quota_type": fleet.kinds[kind].value, "group_kind": names[0].value, "user": names[1],
+            "client_id": names[2], "ip": "", "broker_id": str(broker), **common,
+        }, {
+            "ts_ms": day.ts[up], "dt_ms": lengths[broker][up].astype(np.int32),
+            "rate_units": np.where(shown, day.served[kind, group, broker], 0)[up],
+            "throttle_ms": np.where(shown, day.waits_ms[kind, group, broker], 0)[up],
+            "censored": np.where(shown & censored[kind, group, broker], 1, 0)[up],
+        }))  # fmt: skip
+    found = pa.concat_tables(chunks).unify_dictionaries()
+    words = pa.array(["no", "yes"])
+    codes = found.column("censored").combine_chunks().cast(pa.int32())
+    place = found.column_names.index("censored")
+    found = found.set_column(place, "censored", pa.DictionaryArray.from_arrays(codes, words))
+    return found.select(tables.USAGE_SAMPLE.names)
+
+
+def _series(
+    fleet: Fleet, day: Day
+) -> Iterator[tuple[int, int, int, tuple[GroupKind, str, str], np.ndarray]]:
+    """(type, group, broker, its names, where its traffic is shown under them); two per broker on the day of a flip."""
+    always = np.ones(len(day.ts), bool)
+    flips = {
+        one.group: one.from_ms for one in events(fleet, day.cluster) if one.what is What.TAG_FLIP
+    }
+    level = fleet.level(day.cluster)
+    for kind in range(len(fleet.kinds)):
+        for group in range(fleet.groups):
+            user, client_id = fleet.names(day.cluster, group)
+            flip = flips.get(group)
+            parts = [((level, user, client_id), always)]
+            if flip is not None:
+                after = day.ts >= flip
+                parts = [
+                    ((level, user, client_id), ~after),
+                    ((GroupKind.PAIR, user, CLIENT_ID), after),
+                ]
+            for names, shown in parts:
+                if shown.any():
+                    for broker in range(fleet.brokers):
+                        yield kind, group, broker, names, shown
+
+
+def _target_up(
+    fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, object]
+) -> pa.Table:
+    return pa.concat_tables(
+        _chunk(len(day.ts), {"broker_id": str(broker), **common}, {
+            "ts_ms": day.ts, "dt_ms": lengths[broker].astype(np.int32), "up": day.up[broker],
+        })
+        for broker in range(fleet.brokers)
+    ).unify_dictionaries().select(tables.TARGET_UP.names)  # fmt: skip
+
+
+def _broker_samples(
+    fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, object]
+) -> pa.Table:
+    """In and out with a little that no bucket counts; replication as three replicas make it."""
+    sums = (day.served.sum(axis=1) * UNSEEN).astype(np.int64)
+    none = np.zeros_like(sums[0])
+    by_kind = dict(zip(fleet.kinds, sums, strict=True))
+    comes, goes = by_kind.get(QuotaType.PRODUCE, none), by_kind.get(QuotaType.FETCH, none)
+    copies = min(REPLICAS, fleet.brokers) - 1
+    others = comes.sum(axis=0, keepdims=True) - comes
+    received = others * copies // max(1, fleet.brokers - 1)
+    load = (comes + goes + received) / (fleet.broker_rate * 8)
+    idle = (np.clip(1 - 0.7 * load, 0.02, 1) * 1_000_000).astype(np.int64)
+    return pa.concat_tables(
+        _chunk(int(up.sum()), {"broker_id": str(broker), **common}, {
+            "ts_ms": day.ts[up], "dt_ms": lengths[broker][up].astype(np.int32),
+            "bytes_in": comes[broker][up], "bytes_out": goes[broker][up],
+            "replication_in": received[broker][up], "replication_out": (comes[broker] * copies)[up],
+            "request_idle_ppm": idle[broker][up],
+        })
+        for broker, up in enumerate(day.up)
+    ).unify_dictionaries().select(tables.BROKER_SAMPLE.names)  # fmt: skip
+
+
+def _chunk(count: int, same: Mapping[str, object], columns: Mapping[str, np.ndarray]) -> pa.Table:
+    """Columns with one value each, as dictionaries, beside columns of numbers."""
+    found: dict[str, pa.Array] = {name: pa.array(values) for name, values in columns.items()}
+    zeros = pa.array(np.zeros(count, np.int32))
+    for name, value in same.items():
+        if name == "day":
+            found[name] = pa.repeat(pa.scalar(value, pa.date32()), count)
+        else:
+            found[name] = pa.DictionaryArray.from_arrays(zeros, pa.array([value], pa.string()))
+    return pa.table(found)
+
+
+# ---- limits -------------------------------------------------------------------------------------
+
+Limit = tuple[Entity, QuotaType, float]
+
+
+def _looks(fleet: Fleet, day: Day) -> Iterator[tuple[int, list[Limit]]]:
+    """When somebody looked, and what there was: at midnight, and around each change of a limit."""
+    begin = int(day.ts[0])
+    times = {begin}
+    for one in events(fleet, day.cluster):
+        if one.what in (What.QUOTA_CHANGE, What.TAG_FLIP) and begin <= one.from_ms < begin + DAY_MS:
+            times |= {max(begin, one.from_ms - 1_000), one.from_ms}
+    for at in sorted(times):
+        yield at, limits_at(fleet, day.cluster, at)
+
+
+def limits_at(fleet: Fleet, cluster: int, at_ms: int) -> list[Limit]:
+    """The limits of a cluster at a moment, the one that switches telemetry on first."""
+    people = tenants(fleet, cluster)
+    limit = people.limit.copy()
+    flipped: set[int] = set()
+    for one in events(fleet, cluster):
+        if one.from_ms <= at_ms and one.what is What.QUOTA_CHANGE:
+            limit[:, one.group] = changed(limit[:, one.group], one.factor)
+        elif one.from_ms <= at_ms and one.what is What.TAG_FLIP:
+            flipped.add(one.group)
+    level = fleet.level(cluster)
+    wide = {
+        GroupKind.USER: entity(user=DEFAULT),
+        GroupKind.PAIR: entity(user=DEFAULT, client_id=DEFAULT),
+        GroupKind.CLIENT: entity(client_id=DEFAULT),
+    }[level]
+    found: list[Limit] = [(wide, kind, TELEMETRY_LIMIT) for kind in fleet.kinds]
+    for place, kind in enumerate(fleet.kinds):
+        for group in range(fleet.groups):
+            user, client_id = fleet.names(cluster, group)
+            value = float(limit[place, group]) or TELEMETRY_LIMIT
+            if limit[place, group]:
+                found.append((_entity(user, client_id), kind, value))
+            if group in flipped:
+                found.append((_entity(user, CLIENT_ID), kind, value))
+    return found
+
+
+def _entity(user: str, client_id: str) -> Entity:
+    parts = {"user": user, "client_id": client_id}
+    return entity(**{name: part for name, part in parts.items() if part})
+
+
+_KIND: Final = {str: "named", type(None): "default", bool: "absent"}
+
+
+def _entry(at: int, who: Entity, kind: QuotaType, value: float) -> dict[str, object]:
+    unlimited = value >= TELEMETRY_LIMIT
+    user, client_id, ip = (part if isinstance(part, str) else "" for part in who)
+    return {
+        "snapshot_id": f"look-{at}", "observed_at_ms": at,
+        "user_kind": _KIND[type(who[0])], "client_kind": _KIND[type(who[1])], "ip_kind": _KIND[type(who[2])],
+        "user": user, "client_id": client_id, "ip": ip, "entity_json": entity_json(who),
+        "quota_key": KEY_OF[kind].value, "value": value, "quota_units": None if unlimited else int(value),
+        "value_state": "unlimited" if unlimited else "finite", "source": "fleet",
+    }  # fmt: skip
+
+
+def _rows(
+    table: Table, rows: Iterable[Mapping[str, Any]], common: Mapping[str, object]
+) -> pa.Table:
+    return pa.Table.from_pylist([{**one, **common} for one in rows], schema=arrow.schema(table))
+
+
+# ---- truth --------------------------------------------------------------------------------------
+
+
+def _write_demand(fleet: Fleet, day: Day, folder: Path) -> None:
+    """(type, group, broker, ts) -> what was wanted and what passed; sorted, one file per cluster and day."""
+    kinds, groups, brokers, steps = day.wanted.shape
+    cells = kinds * groups * brokers
+    place = folder / "demand" / fleet.cluster_id(day.cluster)
+    place.mkdir(parents=True, exist_ok=True)
+    number = np.arange(cells)
+    columns = {
+        "quota_type": pa.DictionaryArray.from_arrays(
+            pa.array(np.repeat(number // (groups * brokers), steps).astype(np.int32)),
+            pa.array([kind.value for kind in fleet.kinds]),
+        ),
+        "group": pa.array(np.repeat(number // brokers % groups, steps).astype(np.int32)),
+        "broker": pa.array(np.repeat(number % brokers, steps).astype(np.int32)),
+        "ts_ms": pa.array(np.tile(day.ts, cells)),
+        "wanted_units": pa.array(day.wanted.reshape(-1)),
+        "served_units": pa.array(day.served.reshape(-1)),
+        "limit_units": pa.array(np.repeat(day.limit[:, :, None, :], brokers, axis=2).reshape(-1)),
+    }
+    pq.write_table(
+        pa.table(columns), place / f"{fleet.day(day.number)}.parquet", compression="zstd"
+    )
+
+
+def _event(fleet: Fleet, one: Any) -> dict[str, object]:
+    found = asdict(one) | {"what": one.what.value, "cluster_id": fleet.cluster_id(one.cluster)}
+    if one.group >= 0:
+        user, client_id = fleet.names(one.cluster, one.group)
+        found |= {"user": user, "client_id": client_id}
+    return found

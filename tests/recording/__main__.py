@@ -1,0 +1,54 @@
+"""`python -m tests.recording`: records real brokers into the fixture, or prints what the fixture says (`--table`).
+
+Each run takes eleven minutes. Several at once (one process each) are fine on a quiet machine: together they move
+about a megabyte a second. The key of the pseudonyms is made here and thrown away, so runs that are recorded apart
+share no names.
+"""
+
+import argparse
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.recording import broker_run, compare, fixture
+from tests.recording.runs import RUNS
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    found = argparse.ArgumentParser(prog="python -m tests.recording", description=__doc__)
+    found.add_argument("--runs", default=",".join(str(one.number) for one in RUNS), help="which, such as 1,4 (default: all)")  # fmt: skip
+    found.add_argument("--out", type=Path, default=fixture.FOLDER, help="folder of the fixture")
+    found.add_argument(
+        "--table", action="store_true", help="print told and true figures, record nothing"
+    )
+    return found
+
+
+def say(line: str) -> None:
+    """A line, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Record the chosen runs one after the other, or print."""
+    given = parser().parse_args(words)
+    if given.table:
+        say(compare.table())
+        return 0
+    chosen = {int(one) for one in given.runs.split(",")}
+    for run in RUNS:
+        if run.number in chosen:
+            recorded = broker_run.record(
+                run, say=lambda text: say(f"{text}; load {os.getloadavg()[0]:.1f}")
+            )
+            for path in fixture.write(recorded, secrets.token_bytes(32), given.out):
+                say(str(path))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

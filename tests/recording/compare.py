@@ -1,0 +1,117 @@
+"""T12 on the fixture: what the model tells of each group from the half without limits, and what the other half shows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.series import thinned
+from tests.recording import fixture, truth
+from tests.recording.fixture import Case, Kept
+from tests.recording.truth import Compared, Truth
+
+RATE = "kafka_server_client_quota_byte_rate"
+DELAY = "kafka_server_client_quota_throttle_time_ms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One group of one run.
+
+    Attributes:
+        run: Its number.
+        case: The group.
+        throttled: Throttled time, told and true.
+        worst: Worst delay, told and true.
+        observed_ms: Throttled time by the broker's own throttle-time.
+        truth: All that was measured.
+    """
+
+    run: int
+    case: Case
+    throttled: Compared
+    worst: Compared
+    observed_ms: int
+    truth: Truth
+
+    def line(self) -> str:
+        """A row of the table in the documentation."""
+        one = self.case
+        who = f"{self.run} | {one.kind} {one.shape}, {one.connections} x {one.record:,} B | {one.limit / 1000:.0f}"
+        return (
+            f"| {who} | {_seconds(self.throttled)} | {_seconds(self.worst)} |"
+            f" {self.observed_ms / 1000:.0f} |"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """One run: the sum of throttled time over its groups, and its worst delay."""
+
+    run: int
+    throttled: Compared
+    worst: Compared
+
+
+def rows(kept: Kept, skip: int = 0) -> tuple[Row, ...]:
+    """All groups of a run; `skip` leaves out scrapes at first: another phase of the same recording."""
+    rates, delays = truth.points_of(kept.matrix, RATE), truth.points_of(kept.matrix, DELAY)
+    ((_, up),) = truth.points_of(kept.matrix, "up").items()
+    moments = thinned([at for at, _ in up][skip:])
+    return tuple(_row(kept, one, rates, delays, moments) for one in kept.cases)
+
+
+def _row(
+    kept: Kept, case: Case, rates: truth.Families, delays: truth.Families, moments: tuple[int, ...]
+) -> Row:
+    kind, who = QuotaType(case.kind), (case.kind, case.user, case.client_id)
+    found = truth.samples(kind, rates[who], delays[who], kept=moments, scrape_ms=kept.scrape_ms)
+    forecast = truth.told(kind, found, kept.free, case.limit, kept.scrape_ms)
+    true = truth.truth(case.free, case.limited)
+    return Row(
+        run=kept.number,
+        case=case,
+        throttled=Compared(told_ms=forecast.throttled_ms, true_ms=true.throttled_ms),
+        worst=Compared(told_ms=forecast.max_delay_ms or 0, true_ms=true.worst_ms),
+        observed_ms=truth.observed(found, kept.limited) or 0,
+        truth=true,
+    )
+
+
+def total(found: Iterable[Row]) -> Total:
+    """The rows of one run as one."""
+    all_rows = tuple(found)
+    return Total(
+        run=all_rows[0].run,
+        throttled=Compared(
+            told_ms=sum(one.throttled.told_ms for one in all_rows),
+            true_ms=sum(one.throttled.true_ms for one in all_rows),
+        ),
+        worst=Compared(
+            told_ms=max(one.worst.told_ms for one in all_rows),
+            true_ms=max(one.worst.true_ms for one in all_rows),
+        ),
+    )
+
+
+def table(skip: int = 0) -> str:
+    """All rows and totals of the fixture as Markdown."""
+    lines = [
+        "| run | group | limit kB/s | throttled s, told / true | worst delay s, told / true | broker said s |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    totals: list[str] = []
+    for number in fixture.numbers():
+        found = rows(fixture.read(number), skip)
+        lines += [one.line() for one in found]
+        whole = total(found)
+        totals.append(f"| {number} | {_seconds(whole.throttled)} | {_seconds(whole.worst)} |")
+    heads = [
+        "",
+        "| run | throttled s, told / true | worst delay s, told / true |",
+        "| --- | --- | --- |",
+    ]
+    return "\n".join(lines + heads + totals)
+
+
+def _seconds(one: Compared) -> str:
+    return f"{one.told_ms / 1000:.0f} / {one.true_ms / 1000:.0f} ({one.off * 100:+.0f} %)"

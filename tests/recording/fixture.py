@@ -1,0 +1,234 @@
+"""The recording as files: written under pseudonyms from runs, and read by tests. No broker is needed to read it."""
+
+import gzip
+import hashlib
+import hmac
+import json
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State, limits_of
+from reconciler.render.documents import dump
+from reconciler.render.json_state import state_document
+from tests.recording.broker_run import Phase, Recorded, subject
+from tests.recording.runs import Group, Level
+from tests.recording.truth import Way
+
+FOLDER: Final = Path(__file__).with_name("fixture")
+PHASES: Final = ("free", "limited")
+Rename = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One group of one run, as the fixture has it.
+
+    Attributes:
+        kind: ``produce`` or ``fetch``.
+        user: Of its bucket, "" = none; names are pseudonyms.
+        client_id: Of its bucket.
+        shape: Of its demand.
+        connections: How many.
+        record: Bytes of a record.
+        fetch_bytes: What a consumer asks for at most.
+        limit: Bytes a second in the second half.
+        free: Its records without limits.
+        limited: The same records with limits.
+    """
+
+    kind: str
+    user: str
+    client_id: str
+    shape: str
+    connections: int
+    record: int
+    fetch_bytes: int
+    limit: int
+    free: tuple[Way, ...]
+    limited: tuple[Way, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """One run of the fixture: spans in epoch milliseconds."""
+
+    number: int
+    version: str
+    level: Level
+    cluster_id: str
+    scrape_ms: int
+    load: tuple[float, float]
+    free: tuple[int, int]
+    limited: tuple[int, int]
+    cases: tuple[Case, ...]
+    matrix: dict[str, Any]
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def pseudonyms(key: bytes) -> Rename:
+    """A keyed HMAC of names; "" and the broker's own words stay."""
+
+    def rename(name: str) -> str:
+        if not name:
+            return name
+        return "p-" + hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:12]
+
+    return rename
+
+
+def write(
+    recorded: Recorded, key: bytes, folder: Path = FOLDER, *, scrape_ms: int = 5_000
+) -> list[Path]:
+    """Writes the files of one run; the same run and key give the same bytes.
+
+    Args:
+        recorded: The run.
+        key: Of the pseudonyms; thrown away by whoever made the recording.
+        folder: Where to.
+        scrape_ms: How often the broker was scraped.
+    """
+    rename, run = pseudonyms(key), recorded.run
+    stem = f"run-{run.number}"
+    about = {
+        "run": run.number, "kafka": run.version, "level": run.level, "clusterId": recorded.cluster_id,
+        "scrapeMs": scrape_ms,
+        "load": {"median": round(statistics.median(recorded.load), 2), "most": round(max(recorded.load), 2)},
+        "spans": {name: [phase.from_ms, phase.to_ms] for name, phase in _phases(recorded)},
+        "groups": [_group(recorded, one, rename) for one in run.groups],
+    }  # fmt: skip
+    contents = {
+        f"{stem}.json": json.dumps(about, indent=1) + "\n",
+        f"{stem}.matrix.json.gz": json.dumps(
+            _renamed(recorded.matrix, rename), separators=(",", ":")
+        ),
+        f"{stem}.records.csv.gz": _records(recorded),
+    }
+    for name, limits, at in (
+        ("free", recorded.before, recorded.free.from_ms - 12_000),
+        ("limited", recorded.after, recorded.limited.from_ms - 12_000),
+    ):
+        taken = _instant(at)
+        state = _state(limits, rename)
+        contents[f"{stem}.{name}.quotas.json"] = dump(
+            state_document(state, cluster_id=recorded.cluster_id, taken_at=taken)
+        )
+    folder.mkdir(exist_ok=True)
+    for name, text in contents.items():
+        raw = text.encode()
+        (folder / name).write_bytes(gzip.compress(raw, 9, mtime=0) if name.endswith(".gz") else raw)
+    return [folder / name for name in contents]
+
+
+def _phases(recorded: Recorded) -> tuple[tuple[str, Phase], ...]:
+    return ("free", recorded.free), ("limited", recorded.limited)
+
+
+def _group(recorded: Recorded, group: Group, rename: Rename) -> dict[str, object]:
+    who = subject(recorded.run.level, group.name)
+    return {
+        "kind": group.kind, "user": rename(who[0] or ""), "clientId": rename(who[1] or ""),
+        "shape": group.shape, "connections": group.connections, "recordBytes": group.record,
+        "fetchBytes": group.fetch_bytes, "limit": recorded.limits[group.name],
+    }  # fmt: skip
+
+
+def _renamed(matrix: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
+    """The answer with other names and, as a loopback port tells nothing, one instance."""
+    series = [
+        {"metric": {label: _label(label, value, rename) for label, value in one["metric"].items()}, "values": one["values"]}
+        for one in matrix["data"]["result"]
+    ]  # fmt: skip
+    series.sort(key=lambda one: sorted(one["metric"].items()))
+    return {"status": "success", "data": {"resultType": "matrix", "result": series}}
+
+
+def _label(label: str, value: str, rename: Rename) -> str:
+    if label in {"user", "client_id"}:
+        return rename(value)
+    return "broker-1:7071" if label == "instance" else value
+
+
+def _records(recorded: Recorded) -> str:
+    """``phase,group,due since the one before,sent late,took``; took is empty where a record never arrived."""
+    lines = []
+    for name, phase in _phases(recorded):
+        for place, group in enumerate(recorded.run.groups):
+            mine = sorted(
+                (one for one in phase.records if one.group == group.name),
+                key=lambda one: one.due_ms,
+            )
+            before = [phase.from_ms, *(one.due_ms for one in mine)]
+            for one, (last, due) in zip(mine, pairwise(before), strict=True):
+                took = "" if one.done_ms is None else one.done_ms - due
+                lines.append(f"{name},{place},{due - last},{one.sent_ms - due},{took}\n")
+    return "".join(lines)
+
+
+def _state(limits: tuple[tuple[Entity, str, float], ...], rename: Rename) -> State:
+    merged: dict[Entity, dict[Key, float]] = {}
+    for who, key, value in limits:
+        merged.setdefault(_pseudonym(who, rename), {})[Key(key)] = value
+    return State(limits={who: limits_of(values) for who, values in merged.items()})
+
+
+def _pseudonym(who: Entity, rename: Rename) -> Entity:
+    user, client_id, ip = who
+    parts = {"user": user, "client_id": client_id, "ip": ip}
+    kept = {
+        name: rename(part) if isinstance(part, str) else part
+        for name, part in parts.items()
+        if part is not False
+    }
+    return entity(**kept)
+
+
+def _instant(at_ms: int) -> str:
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+def numbers(folder: Path = FOLDER) -> tuple[int, ...]:
+    """Which runs there are."""
+    return tuple(sorted(int(path.stem.removeprefix("run-")) for path in folder.glob("run-?.json")))
+
+
+def read(number: int, folder: Path = FOLDER) -> Kept:
+    """One run of the fixture."""
+    about = json.loads((folder / f"run-{number}.json").read_text(encoding="utf-8"))
+    matrix = json.loads(gzip.decompress((folder / f"run-{number}.matrix.json.gz").read_bytes()))
+    spans = {name: (about["spans"][name][0], about["spans"][name][1]) for name in PHASES}
+    ways: dict[tuple[str, int], list[Way]] = {}
+    due: dict[tuple[str, int], int] = {}
+    rows = gzip.decompress((folder / f"run-{number}.records.csv.gz").read_bytes()).decode()
+    for row in rows.splitlines():
+        phase, group, since, _, took = row.split(",")
+        who = phase, int(group)
+        due[who] = due.get(who, spans[phase][0]) + int(since)
+        # What never arrived waited at least until the end.
+        late = int(took) if took else spans[phase][1] - due[who]
+        ways.setdefault(who, []).append(Way(due_ms=due[who], took_ms=late))
+    return Kept(
+        number=number, version=about["kafka"], level=about["level"], cluster_id=about["clusterId"],
+        scrape_ms=about["scrapeMs"], load=(about["load"]["median"], about["load"]["most"]),
+        free=spans["free"], limited=spans["limited"], matrix=matrix,
+        cases=tuple(
+            Case(
+                kind=one["kind"], user=one["user"], client_id=one["clientId"], shape=one["shape"],
+                connections=one["connections"], record=one["recordBytes"], fetch_bytes=one["fetchBytes"],
+                limit=one["limit"], free=tuple(ways["free", place]), limited=tuple(ways["limited", place]),
+            )
+            for place, one in enumerate(about["groups"])
+        ),
+    )  # fmt: skip

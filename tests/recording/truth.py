@@ -1,0 +1,142 @@
+"""What happened to records, and what the core would have said of it: throttled time and worst delay, of groups and of runs."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.usage.samples import QuotaType, Reading, Sample, cadence, rate_units
+from reconciler.usage.series import between, throttled_ms, timed
+from reconciler.usage.throttle import Forecast, arrivals, simulate
+
+LATE_MS: Final = 1_000
+"""A record that waits longer than without limits by this much was throttled, as MIN_DELAY_MS of the model says."""
+
+TIME_BOUND: Final = 0.15
+DELAY_BOUND: Final = 0.20
+
+Points = Sequence[tuple[int, float]]
+"""Milliseconds since the epoch and value."""
+
+Families = Mapping[tuple[str, str, str], Points]
+"""The series of one metric by quota type, user and client id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One record: when it was due, and how much later it had arrived."""
+
+    due_ms: int
+    took_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What the clients of a group met.
+
+    Attributes:
+        throttled_ms: Time in which at least one record was late by more than a second beyond the baseline.
+        arriving_ms: Time between late records that follow one another: without the time in which only a rest was sent.
+        worst_ms: The longest wait of a record, less the baseline.
+        baseline_ms: What 99 of 100 records took without limits.
+    """
+
+    throttled_ms: int
+    arriving_ms: int
+    worst_ms: int
+    baseline_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A figure told beforehand and the true one, in milliseconds."""
+
+    told_ms: int
+    true_ms: int
+
+    @property
+    def off(self) -> float:
+        """By how much of the true figure the told one is too large."""
+        return (
+            (self.told_ms - self.true_ms) / self.true_ms
+            if self.true_ms
+            else float(self.told_ms > 0)
+        )
+
+    def within(self, bound: float) -> bool:
+        """Whether it is off by at most this share."""
+        return abs(self.off) <= bound
+
+
+def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
+    """What a limit did to the records of a group, against the same group without limits."""
+    took = sorted(one.took_ms for one in free)
+    baseline = took[len(took) * 99 // 100]
+    late = LATE_MS + baseline
+    spans = sorted(
+        (one.due_ms + late, one.due_ms + one.took_ms) for one in limited if one.took_ms > late
+    )
+    throttled, reached = 0, 0
+    for begin, end in spans:
+        throttled += max(0, end - max(begin, reached))
+        reached = max(reached, end)
+    arriving, last = 0, None
+    for one in sorted(limited, key=lambda one: one.due_ms):
+        if one.took_ms <= late:
+            last = None
+            continue
+        arriving += one.due_ms - last if last is not None else 0
+        last = one.due_ms
+    return Truth(
+        throttled_ms=throttled, arriving_ms=arriving,
+        worst_ms=max(one.took_ms for one in limited) - statistics.median_low(took),
+        baseline_ms=baseline,
+    )  # fmt: skip
+
+
+def samples(
+    kind: QuotaType, rates: Points, delays: Points, *, kept: Sequence[int], scrape_ms: int
+) -> tuple[Sample, ...]:
+    """The samples that ingest keeps of a series.
+
+    Args:
+        kind: What was measured.
+        rates: Its points.
+        delays: Points of its throttle time; NaN = none.
+        kept: Which scrapes count.
+        scrape_ms: The scrape step.
+    """
+    chosen = set(kept)
+    throttle = {ts: 0 if value != value else round(value) for ts, value in delays}  # noqa: PLR0124 - NaN alone is not itself
+    readings = [
+        Reading(ts, units, throttle.get(ts))
+        for ts, value in rates
+        if ts in chosen and (units := rate_units(kind, value)) is not None
+    ]
+    return timed(readings, cadence(scrape_ms))
+
+
+def told(
+    kind: QuotaType, found: Sequence[Sample], span: tuple[int, int], limit: int, scrape_ms: int
+) -> Forecast:
+    """What the model says a limit does to the recorded use of a span of time."""
+    pace = cadence(scrape_ms)
+    return simulate(kind, arrivals(between(found, *span), pace.max_gap_ms), limit)
+
+
+def observed(found: Sequence[Sample], span: tuple[int, int]) -> int | None:
+    """The time in which the broker itself said that it throttled."""
+    return throttled_ms(between(found, *span))
+
+
+def points_of(
+    matrix: Mapping[str, object], name: str
+) -> dict[tuple[str, str, str], list[tuple[int, float]]]:
+    """The series of a metric in an answer of Prometheus: (type, user, client id) -> points. Names stay encoded."""
+    found: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
+    for one in matrix["data"]["result"]:  # type: ignore[index]  # an answer of its API
+        labels = one["metric"]
+        if labels["__name__"] == name:
+            who = (labels.get("type", ""), labels.get("user", ""), labels.get("client_id", ""))
+            found[who] = [(round(float(at) * 1000), float(value)) for at, value in one["values"]]
+    return found
