@@ -33,7 +33,12 @@ _BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
 )  # fmt: skip
 
 
-_TOO_SHORT: Final = ("Requested range was invalid", "416 Range Not Satisfiable", "InvalidRange")
+_TOO_SHORT: Final = (
+    "Requested range was invalid",
+    "Invalid range",
+    "416 Range Not Satisfiable",
+    "InvalidRange",
+)
 
 
 def is_absence(error: Exception) -> bool:
