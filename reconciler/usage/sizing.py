@@ -220,17 +220,19 @@ def recommend(case: Case, tier: Tier) -> Recommendation:
     """
     split = case.to_ms - WEEK_MS
     series = [between(one, case.from_ms, case.to_ms) for one in case.series.values()]
-    seen = [one for one in series if one]
-    told = Recommendation(
-        advice=Advice.INSUFFICIENT,
-        current=case.current,
-        evidence_ms=max((one[-1].ts_ms for one in seen), default=0)
-        - min((one[0].ts_ms - one[0].dt_ms for one in seen), default=0),
-        samples=sum(map(len, seen)),
-        confidence_ppm=min(
-            (_ratio(covered_ms(one), case.to_ms - case.from_ms) for one in seen), default=0
-        ),
-        censored_ppm=_ratio(sum(map(censored_ms, seen)), sum(map(covered_ms, seen))),
+    told = evidence_of(
+        case,
+        [
+            Seen(
+                samples=len(one),
+                begins_ms=one[0].ts_ms - one[0].dt_ms,
+                ends_ms=one[-1].ts_ms,
+                covered_ms=covered_ms(one),
+                censored_ms=censored_ms(one),
+            )
+            for one in series
+            if one
+        ],
     )
     train, test = (
         trial(case.kind, series, from_ms, to_ms, case.max_gap_ms)
@@ -245,6 +247,42 @@ def recommend(case: Case, tier: Tier) -> Recommendation:
     if target is None:
         return planned
     return proven(case, tier, planned, train.proof(target), test.proof(target))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one broker saw of a bucket in the window; times in milliseconds.
+
+    Attributes:
+        samples: How many, at least one.
+        begins_ms: Where the time of the first one begins.
+        ends_ms: The last one.
+        covered_ms: The time that they stand for.
+        censored_ms: The part of it in which demand was higher than recorded.
+    """
+
+    samples: int
+    begins_ms: int
+    ends_ms: int
+    covered_ms: int
+    censored_ms: int
+
+
+def evidence_of(case: Case, seen: Sequence[Seen]) -> Recommendation:
+    """What there is to go by, before any limit is tried: so far it is insufficient."""
+    return Recommendation(
+        advice=Advice.INSUFFICIENT,
+        current=case.current,
+        evidence_ms=max((one.ends_ms for one in seen), default=0)
+        - min((one.begins_ms for one in seen), default=0),
+        samples=sum(one.samples for one in seen),
+        confidence_ppm=min(
+            (_ratio(one.covered_ms, case.to_ms - case.from_ms) for one in seen), default=0
+        ),
+        censored_ppm=_ratio(
+            sum(one.censored_ms for one in seen), sum(one.covered_ms for one in seen)
+        ),
+    )
 
 
 def week_spans(case: Case) -> tuple[tuple[int, int], ...]:

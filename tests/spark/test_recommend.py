@@ -1,0 +1,155 @@
+"""T11, sizing: every column of every recommendation is that of the core, over generated buckets of every model."""
+
+import dataclasses
+import datetime as dt
+import random
+from dataclasses import dataclass
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reconciler.spark import recommend
+from reconciler.spark.recommend import BUMPED, PINNED, Sizing
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType, Sample
+from reconciler.usage.sizing import (
+    BATCH,
+    GOLD,
+    SILVER,
+    Advice,
+    Case,
+    Recommendation,
+    Rule,
+    Tier,
+)
+from reconciler.usage.sizing import recommend as of_core
+from reconciler.usage.tables import RECOMMENDATION
+from reconciler.usage.tags import Bucket, bucket_of
+from tests.spark import cases
+
+pytestmark = pytest.mark.integration
+
+CASES = 210
+FROM, TO = cases.BEGIN, cases.BEGIN + 24 * DAY_MS
+GAP = 5 * 3_600_000
+TIERS = {
+    "gold": GOLD,
+    "silver": SILVER,
+    "batch": BATCH,
+    "gold:fetch": dataclasses.replace(GOLD, floor=5_000, ceiling=70_000),
+    "none": Tier(name="none", share_ppm=1, max_delay_ms=0),
+}
+COMPARED = (
+    "cluster_id", "quota_type", "group_kind", "user", "client_id", "ip", "source_entity", "tier",
+    "advice", "current_units", "target_units", "needed_units", "lower_units", "upper_units",
+    "worst_week_units", "peak_units", "train_share_ppm", "train_max_delay_ms", "test_share_ppm",
+    "test_max_delay_ms", "confidence_ppm", "censored_ppm", "rules", "evidence_ms", "samples", "brokers", "day",
+)  # fmt: skip
+"""What is compared, column by column and exactly: all of ``recommendation``."""
+
+
+@dataclass(frozen=True)
+class Sized:
+    cluster_id: str
+    bucket: Bucket
+    tier: str
+    case: Case
+
+
+def _series(draw: random.Random, scale: int) -> tuple[Sample, ...]:
+    """Five weeks at hours, so that a case stays small; ends and begins anywhere, before and after the window, too."""
+    hour = 3_600_000
+    begin = FROM + draw.choice((-3, 0, 0, 0, 2, 11, 18)) * DAY_MS
+    times, ts = [], begin
+    while ts < TO + 2 * DAY_MS:
+        apart = draw.choice((hour, hour, hour, hour, 2 * hour, 999, GAP, GAP + 1))
+        ts += apart
+        times.append((ts, hour if apart > GAP else apart))
+    calm = draw.random() < 0.7
+    return cases.series(
+        draw, times=times[: draw.choice((3, 90, 600, 600, 600))], scale=scale,
+        censoring=(Censored.NO,) * 8 + (Censored.UNKNOWN,) if calm else tuple(Censored),
+    )  # fmt: skip
+
+
+def _sized(number: int) -> Sized:
+    draw = random.Random(number)
+    kind = draw.choice((QuotaType.PRODUCE, QuotaType.PRODUCE, *QuotaType))
+    scale = draw.choice((2, 60, 100_000, 10**9, 10**9, 10**10))
+    series = {str(n): _series(draw, scale) for n in range(draw.randrange(4))}
+    if draw.random() < 0.1:
+        series["9"] = tuple(Sample(FROM + n * 3_600_000 + 5, 3_600_000, 0) for n in range(500))
+    if draw.random() < 0.05:
+        series["8"] = tuple(
+            Sample(FROM + n * 7_200_000 + 5, 300_000, MAX_UNITS if n % 9 else 7)
+            for n in range(240)
+        )
+    case = Case(
+        kind=kind, series=series, from_ms=FROM, to_ms=TO, max_gap_ms=GAP,
+        current=draw.choice((None, None, scale, 3 * scale, max(1, scale // 3), MAX_UNITS - 1)),
+        budget=draw.choice((None, None, None, scale // 2 + 1, 10 * scale)),
+        pinned=draw.random() < 0.1, bumped=draw.random() < 0.2,
+    )  # fmt: skip
+    bucket = (
+        bucket_of(ip="10.0.0.1")
+        if kind is QuotaType.IP
+        else bucket_of("alice", draw.choice(("", "app")))
+    )
+    return Sized(
+        cluster_id=str(number), bucket=bucket, case=case,
+        tier=draw.choice(("gold", "gold", "silver", "batch", "none")),
+    )  # fmt: skip
+
+
+def _plain(one: Sized, found: Recommendation) -> tuple[object, ...]:
+    case, train, test = one.case, found.train, found.test
+    brokers = [each for each in case.series.values() if any(FROM <= s.ts_ms < TO for s in each)]
+    return (
+        one.cluster_id, str(case.kind), str(one.bucket.kind), one.bucket.user, one.bucket.client_id,
+        one.bucket.ip, "somebody", one.tier, str(found.advice), found.current, found.target, found.needed,
+        found.lower, found.upper, found.worst_week, found.peak, train and train.share_ppm,
+        train and train.max_delay_ms, test and test.share_ppm, test and test.max_delay_ms,
+        found.confidence_ppm, found.censored_ppm, [str(rule) for rule in found.rules], found.evidence_ms,
+        found.samples, len(brokers), dt.datetime.fromtimestamp((TO - 1) / 1000, dt.UTC).date(),
+    )  # fmt: skip
+
+
+def _tier(one: Sized) -> Tier:
+    return TIERS.get(f"{one.tier}:{one.case.kind}") or TIERS[one.tier]
+
+
+def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSession) -> None:
+    sized = [_sized(number) for number in range(CASES)]
+    samples = spark.createDataFrame(
+        [
+            row
+            for one in sized
+            for broker, series in one.case.series.items()
+            for row in cases.sample_rows(one.cluster_id, one.case.kind, one.bucket, broker, series)
+        ],
+        cases.SAMPLE_SCHEMA,
+    ).repartition(2)
+    of_cases = spark.createDataFrame(
+        [
+            (
+                one.cluster_id, str(one.case.kind), 0, str(one.bucket.kind), one.bucket.user,
+                one.bucket.client_id, one.bucket.ip, "somebody", one.tier, one.case.current, one.case.budget,
+                [PINNED] * one.case.pinned + [BUMPED] * one.case.bumped, one.case.max_gap_ms,
+            )
+            for one in sized
+        ],
+        recommend.CASES,
+    ).persist()  # fmt: skip
+    sizing = Sizing(from_ms=FROM, to_ms=TO, tiers=TIERS)
+    found = recommend.recommendations(samples, of_cases, sizing).collect()
+    spark.catalog.clearCache()
+    expected = [_plain(one, of_core(one.case, _tier(one))) for one in sized]
+    told = {name: [row[n] for row in expected] for n, name in enumerate(COMPARED)}
+    assert set(COMPARED) == set(RECOMMENDATION.names)
+    assert set(told["advice"]) == set(Advice)
+    assert {rule for rules in told["rules"] for rule in rules} == set(Rule)
+    assert set(told["quota_type"]) == set(QuotaType)
+    key = COMPARED.index("cluster_id")
+    rows = sorted(
+        (tuple(row[name] for name in COMPARED) for row in found), key=lambda row: row[key]
+    )
+    assert rows == sorted(expected, key=lambda row: str(row[key]))
