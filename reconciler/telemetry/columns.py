@@ -273,10 +273,7 @@ def _moment(number: float, unit: TimeUnit) -> int | None:
     per_ms = _PER_MS[unit]
     if unit is TimeUnit.SECONDS:
         return milliseconds(number)
-    if isinstance(number, int):
-        found = number // int(per_ms)
-    else:
-        found = math.floor(number / per_ms)
+    found = number // int(per_ms) if isinstance(number, int) else math.floor(number / per_ms)
     return found if abs(found) < 2**62 else None
 
 
