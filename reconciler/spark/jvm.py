@@ -1,5 +1,6 @@
 """The JVM of a classic session: which Java, how it is started with its chatter held back, how it ends."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no types
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -17,6 +19,9 @@ from reconciler.errors import ConfigError, SparkError
 
 JAVA: Final = 17
 """The oldest Java that Spark 4 runs on."""
+
+LOST: Final[type[Exception]] = Py4JError
+"""What a call of a JVM raises that is gone."""
 
 END_SECONDS: Final = 30
 _HINT: Final = f"install a Java {JAVA} runtime and set JAVA_HOME, or name a server with --remote"
@@ -95,6 +100,16 @@ def current() -> Any:  # noqa: ANN401 - a gateway of py4j, which has no types
     return SparkContext._gateway  # noqa: SLF001
 
 
+def is_lost() -> bool:
+    """Whether the JVM that this process started has ended by itself."""
+    process = getattr(current(), "proc", None)
+    if process is None:
+        return False
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=1)  # its sockets close before it is gone
+    return process.returncode is not None
+
+
 def end() -> None:
     """End the JVM, if this process started it; one of spark-submit lives on.
 
@@ -104,7 +119,8 @@ def end() -> None:
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
         return
-    gateway.shutdown()
+    with contextlib.suppress(LOST, OSError):
+        gateway.shutdown()
     SparkContext._gateway = None  # noqa: SLF001 - so that another one can be started
     SparkContext._jvm = None  # noqa: SLF001
     process.stdin.close()  # which tells it to end

@@ -9,6 +9,7 @@ from typing import Final, TextIO
 from pyspark.sql import SparkSession
 
 from reconciler.ports import Clock
+from reconciler.spark import jvm
 from reconciler.spark.session import is_connect
 
 EVERY_SECONDS: Final = 5.0
@@ -77,8 +78,11 @@ def watched(spark: SparkSession, lines: Lines, every: float = EVERY_SECONDS) -> 
     over = threading.Event()
 
     def look() -> None:
-        while not over.wait(every):
-            lines.tasks(*count())
+        with contextlib.suppress(
+            jvm.LOST, OSError
+        ):  # a JVM that died is told by whoever works with it
+            while not over.wait(every):
+                lines.tasks(*count())
 
     watcher = threading.Thread(target=look, name="kquota-progress", daemon=True)
     watcher.start()

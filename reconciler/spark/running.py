@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 import enum
+import re
 import time
 import uuid
 from typing import Any, Final
@@ -13,10 +14,13 @@ from pyspark.errors import PySparkException
 from reconciler.errors import KquotaError, SparkError
 from reconciler.lake.lake import Lake
 from reconciler.lake.store import opened as store_opened
-from reconciler.spark import progress, session
+from reconciler.spark import jvm, progress, session
 from reconciler.spark.job import Job
 
-_SHOWN: Final = 600
+_SHOWN: Final = 800
+_PY4J: Final = "An error occurred while calling"
+_CAUSE: Final = "Caused by: "
+_CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 
 
 class MachineClock:
@@ -55,26 +59,43 @@ def run(job: Job[Any], lake: str, where: session.Settings, settings: object) -> 
     opened = Lake(store_opened(lake), clock=clock, run_id=uuid.uuid4().hex)
     lines = progress.Lines(clock)
     lines("starting Spark", 0, 0)
-    try:
-        with session.opened(where) as spark, progress.watched(spark, lines):
-            lines(job.name, 0, 0)
+    with (
+        session.opened(where, lambda line: lines(line, 0, 0)) as spark,
+        progress.watched(spark, lines),
+    ):
+        lines(job.name, 0, 0)
+        try:
             result = job.run(spark, opened, settings, lines)
-        lines("done", 0, 0)
-    except (PySparkException, Py4JError) as error:
-        raise told(error, job.name) from error
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            raise told(
+                error, job.name
+            ) from error  # while the JVM lives, which is asked for the words
+    lines("done", 0, 0)
     return result
 
 
 def told(error: Exception, what: str) -> KquotaError:
-    """Spark's error as one sentence: its first line, without the Java stack that follows."""
-    if isinstance(error, PySparkException):
-        text = error.getMessage() if error.getCondition() else str(error)
-    else:
-        text = str(error)
-    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    """Spark's error as one sentence: what it says first, and the cause that it names last; no Java stack."""
+    try:
+        # A Connect client has the server's message, a classic one the JVM's with the stack behind it.
+        text = (error.getMessage() if isinstance(error, PySparkException) else None) or str(error)
+    except (OSError, Py4JError):
+        text = ""
+    if not text or isinstance(error, ConnectionError) or jvm.is_lost():
+        return SparkError(
+            f"{what}: the JVM of Spark ended while it worked",
+            hint="it may have had too little memory: try --memory 4g; units that were committed stay",
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if lines and lines[0].startswith(_PY4J):
+        lines = [_CLASS.sub("", lines[1].removeprefix(": ")), *lines[2:]] if lines[1:] else lines
+    first = lines[0] if lines else type(error).__name__
+    causes = [line for line in lines[1:] if line.startswith(_CAUSE)]
+    if causes:
+        first += f" ({_CLASS.sub('', causes[-1].removeprefix(_CAUSE))})"
     return SparkError(
         f"{what}: {first[:_SHOWN]}",
-        hint="nothing half-made is visible: units are committed whole; run it again after mending the cause",
+        hint="units are committed whole, so nothing half-made is visible; mend the cause and run it again",
     )
 
 

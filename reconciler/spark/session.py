@@ -8,6 +8,7 @@ import contextlib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,7 +174,10 @@ def _classic(settings: Settings, tell: Callable[[str], None]) -> SparkSession:
 
 def stopped(spark: SparkSession) -> None:
     """End a session, and with it the JVM that was started for it."""
-    spark.stop()
+    # A JVM that died cannot be told to stop; whoever waits for it was told already.
+    with contextlib.suppress(jvm.LOST, OSError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of PySpark, about just this
+        spark.stop()
     if not is_connect(spark):
         jvm.end()
 

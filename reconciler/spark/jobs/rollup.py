@@ -73,9 +73,7 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
         LakeConflict: Another writer was quicker :data:`TRIES` times.
         LakeError: The lake cannot be read or written.
     """
-    return Done(
-        tables=tuple(_table(spark, lake, settings, progress, table, make) for table, make in _MADE)
-    )
+    return Done(tables=tuple(_table(spark, lake, settings, progress, made=made) for made in _MADE))
 
 
 def _table(

@@ -1,0 +1,135 @@
+"""Lakes with samples, made without Spark, and the rollups that the core makes of them."""
+
+import datetime as dt
+import random
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from reconciler.lake import arrow
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Manifest, Unit
+from reconciler.lake.store import opened
+from reconciler.usage import histogram, throttle
+from reconciler.usage.samples import MAX_UNITS, Censored, Sample
+from reconciler.usage.series import throttled_ms
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
+from tests.fakes.clock import FakeClock
+
+FIRST = dt.date(2026, 11, 1)
+DAY_MS = 86_400_000
+EPOCH = dt.date(1970, 1, 1)
+SERIES = ("quota_type", "group_kind", "user", "client_id", "ip", "broker_id")
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+
+
+def day(number: int) -> dt.date:
+    """The first day, the next one, …"""
+    return FIRST + dt.timedelta(days=number)
+
+
+def lake(folder: Path, run_id: str = "test") -> Lake:
+    """An empty lake in a folder."""
+    return Lake(opened(str(folder), create=True), clock=FakeClock(), run_id=run_id)
+
+
+def samples(
+    cluster: str, on: dt.date, *, seed: int = 1, series: int = 4, each: int = 60
+) -> list[Row]:
+    """Rows of `usage_sample` with gaps, jitter, the clamp, nothing at all, unknown and lingering throttling."""
+    chosen = random.Random(f"{cluster} {on} {seed}")
+    start = (on - EPOCH).days * DAY_MS
+    found: list[Row] = []
+    for number in range(series):
+        kind = ("produce", "fetch", "request")[number % 3]
+        ts = start + chosen.randrange(30_000)
+        for _ in range(each):
+            step = 30_000 + chosen.randrange(-1, 2) if chosen.random() < 0.97 else 1_500_000
+            ts += step
+            if ts >= start + DAY_MS:
+                break
+            found.append(
+                {
+                    "cluster_id": cluster,
+                    "quota_type": kind,
+                    "group_kind": "user",
+                    "user": f"ünï user/{number}" if number else "a=b c%2F",
+                    "client_id": "",
+                    "ip": "",
+                    "broker_id": str(number % 2),
+                    "ts_ms": ts,
+                    "dt_ms": min(step, 30_001),
+                    "rate_units": chosen.choice([0, 1, MAX_UNITS, int(2 ** chosen.uniform(0, 43))]),
+                    "throttle_ms": chosen.choice([None, 0, 0, 5]),
+                    "censored": chosen.choice(["no", "no", "yes", "unknown"]),
+                    "day": on,
+                }
+            )
+    return found
+
+
+def commit(into: Lake, cluster: str, on: dt.date, rows: list[Row]) -> Manifest:
+    """Make rows the samples of a day."""
+    unit = Unit(table=USAGE_SAMPLE, cluster_id=cluster, day=on)
+    table = pa.Table.from_pylist(rows, schema=arrow.schema(USAGE_SAMPLE))
+    return into.commit(unit, table, into.manifest(unit))
+
+
+def rows_of(of: Lake, table: Table) -> list[Row]:
+    """What a lake holds of a table, in one order."""
+    return of.read(of.manifests(table), table=table).to_pylist()
+
+
+def sorted_rows(table: Table, rows: Iterable[Row]) -> list[Row]:
+    """Rows by cluster, day and key, as a lake gives them."""
+    keys = ("cluster_id", "day", *table.key)
+    return sorted(rows, key=lambda row: tuple(_bytes(row[name]) for name in keys))
+
+
+def _bytes(value: object) -> object:
+    return value.encode() if isinstance(value, str) else value
+
+
+def expected(rows: Iterable[Row]) -> Rows:
+    """Both rollups, by the functions of the core."""
+    series: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        series[row["cluster_id"], row["day"], *(row[name] for name in SERIES)].append(row)
+    fives: list[Row] = []
+    hists: list[Row] = []
+    for (cluster, on, *names), taken in series.items():
+        common = {"cluster_id": cluster, "day": on, **dict(zip(SERIES, names, strict=True))}
+        by_interval: defaultdict[int, list[Sample]] = defaultdict(list)
+        every = [
+            Sample(row["ts_ms"], row["dt_ms"], row["rate_units"], row["throttle_ms"], Censored(row["censored"]))
+            for row in sorted(taken, key=lambda row: row["ts_ms"])
+        ]  # fmt: skip
+        for one in every:
+            by_interval[one.ts_ms // 300_000 * 300_000].append(one)
+        fives += [{**common, "bucket_ms": at, **_five(part)} for at, part in by_interval.items()]
+        hists += [
+            {**common, "bucket": bucket, "n_dt_ms": weight}
+            for bucket, weight in histogram.histogram(every).items()
+        ]
+    return {
+        "usage_5m": sorted_rows(USAGE_5M, fives),
+        "usage_hist_d": sorted_rows(USAGE_HIST_D, hists),
+    }
+
+
+def _five(part: list[Sample]) -> Row:
+    came = throttle.arrivals(part, 300_000)
+    held = [one for one in part if one.throttle_ms]
+    return {
+        "n": len(part),
+        "sum_dt_ms": sum(one.dt_ms for one in part),
+        "sum_units": sum(one.units for one in came),
+        "max_rate_units": max(one.rate_units for one in part),
+        "throttled_samples": len(held),
+        "throttled_ms": throttled_ms(part),
+        "censored_ms": sum(one.dt_ms for one in part if one.censored is Censored.YES),
+    }

@@ -1,0 +1,81 @@
+"""The executed plan of a frame: what it must not hold, how often it exchanges and sorts, what it reads.
+
+For classic sessions: a Connect client sees no executed plans.
+"""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+
+PYTHON = ("BatchEvalPython", "ArrowEvalPython", "PythonUDF", "MapInPandas", "PythonMapInArrow")
+PRODUCTS = ("CartesianProduct", "BroadcastNestedLoopJoin")
+_NODE = re.compile(r"^[\s:+\-]*(?:\*\(\d+\)\s*)?(?P<name>[A-Za-z]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A plan as text, one node per line, before and after the execution alike.
+
+    Attributes:
+        text: Spark's own words.
+        nodes: The names of its operators, from the top.
+    """
+
+    text: str
+    nodes: tuple[str, ...]
+
+    def count(self, name: str) -> int:
+        """How often an operator of exactly this name is there; `Exchange` does not count broadcasts."""
+        return self.nodes.count(name)
+
+    def assert_native(self) -> None:
+        """No Python for each row, and no join that compares everything with everything."""
+        wrong = [name for name in (*PYTHON, *PRODUCTS) if name in self.text]
+        assert not wrong, f"{wrong} in\n{self.text}"
+
+    def assert_one_window_pass(self) -> None:
+        """Rows are exchanged and sorted once, and every window works on that."""
+        assert self.count("Window") >= 1, self.text
+        assert (self.count("Exchange"), self.count("Sort")) == (1, 1), self.text
+
+    def columns_read(self) -> set[str]:
+        """The columns that scans of files take."""
+        found = re.findall(r"FileScan parquet \[([^\]]*)\]", self.text)
+        return {name.rpartition("#")[0] for each in found for name in each.split(",") if name}
+
+
+def of(frame: DataFrame) -> Plan:
+    """The physical plan, adaptive parts included: the one that Spark begins with."""
+    text = frame._jdf.queryExecution().executedPlan().toString()
+    # After an execution, an adaptive plan is told twice: take the final one.
+    text = text.split("+- == Initial Plan ==")[0]
+    nodes = [match["name"] for line in text.splitlines() if (match := _NODE.match(line))]
+    return Plan(text=text, nodes=tuple(nodes))
+
+
+def files_read(frame: DataFrame) -> set[str]:
+    """The addresses of the files that a frame would read, as `Store.uri` spells them."""
+    return {
+        "file://" + unquote(one.removeprefix("file:").lstrip("/").join(("/", "")))
+        for one in frame.inputFiles()
+    }
+
+
+@contextlib.contextmanager
+def rows_read(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """Counts the rows that tasks read from files while the block runs, by the tasks' own metrics."""
+    context = spark.sparkContext
+    scala = context._jsc.sc()
+    none = context._gateway.new_array(context._jvm.double, 0)
+
+    def total() -> int:
+        scala.listenerBus().waitUntilEmpty()
+        stages = scala.statusStore().stageList(None, False, False, none, None)
+        return sum(int(stages.apply(n).inputRecords()) for n in range(stages.size()))
+
+    before = total()
+    yield lambda: total() - before

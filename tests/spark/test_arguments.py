@@ -1,0 +1,131 @@
+"""The command line of `python -m reconciler.spark` comes from the fields of a job's settings."""
+
+import dataclasses
+import datetime as dt
+import enum
+import json
+
+import pytest
+
+from reconciler.errors import UsageError
+from reconciler.spark import __main__ as program
+from reconciler.spark import arguments, jobs, running, session
+from reconciler.spark.job import Job, asked
+from reconciler.spark.jobs import rollup
+
+
+class Shade(enum.StrEnum):
+    DARK = "dark"
+    LIGHT = "light"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Everything:
+    day: dt.date = asked("a day")
+    name: str | None = asked("a name", default=None)
+    number: int = asked("how many, 5% of it", default=7)
+    shade: Shade = asked("which", default=Shade.DARK)
+    names: tuple[str, ...] = asked("some", default=(), metavar="NAME")
+    really: bool = asked("whether", default=True)
+
+
+JOB = Job(
+    name="everything",
+    summary="All of it.",
+    settings=Everything,
+    run=rollup.run,
+    example="--day 2026-11-01",
+)
+
+
+def understood(*words: str) -> object:
+    given = vars(arguments._parser(JOB).parse_args(["--lake", "x", *words]))
+    return arguments._made(
+        Everything, {one.name: given[one.name] for one in dataclasses.fields(Everything)}
+    )
+
+
+def test_each_type_of_field_is_read_and_left_out_ones_have_their_defaults() -> None:
+    assert understood("--day", "2026-11-02") == Everything(day=dt.date(2026, 11, 2))
+    words = "--day 2026-11-02 --name n --number 3 --shade light --names a --names b --no-really"
+    assert understood(*words.split()) == Everything(
+        day=dt.date(2026, 11, 2), name="n", number=3, shade=Shade.LIGHT, names=("a", "b"), really=False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "the following arguments are required: --day"),
+        ("--day yesterday", r"argument --day: invalid day \(YYYY-MM-DD\) value: 'yesterday'"),
+        ("--day 2026-11-01 --number x", "argument --number: invalid int value"),
+        ("--day 2026-11-01 --shade red", "argument --shade: invalid"),
+        ("--day 2026-11-01 --nam n", "unrecognized arguments: --nam n"),
+    ],
+)
+def test_wrong_arguments_are_errors_of_ours(words: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        understood(*words.split())
+
+
+def test_a_whole_command_line_gives_lake_session_and_settings() -> None:
+    words = "rollup --lake s3://b/p --master local[2] --memory 2g --no-archive --brief --cluster a --cluster b"
+    found = arguments.parsed(words.split())
+    assert (found.job, found.lake) == (rollup.JOB, "s3://b/p")
+    assert found.session == session.Settings(
+        master="local[2]", memory="2g", archive=False, brief=True
+    )
+    assert found.settings == rollup.Settings(cluster=("a", "b"))
+    assert arguments.parsed(["rollup", "--lake", "x"]).session == session.Settings()
+
+
+def test_an_unknown_job_and_none_at_all_name_what_there_is() -> None:
+    with pytest.raises(UsageError, match="argument JOB: invalid choice: 'nap'"):
+        arguments.parsed(["nap"])
+    with pytest.raises(UsageError, match="the following arguments are required: JOB"):
+        arguments.parsed([])
+    with pytest.raises(UsageError, match="there is no job 'nap'"):
+        jobs.named("nap")
+
+
+@pytest.mark.parametrize("name", jobs.SUMMARIES)
+def test_every_job_of_the_table_exists_explains_itself_and_its_example_is_understood(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = jobs.named(name)
+    assert (job.name, job.summary) == (name, jobs.SUMMARIES[name])
+    settings = job.settings
+    assert dataclasses.is_dataclass(settings)
+    assert settings.__dataclass_params__.frozen  # type: ignore[attr-defined]  # of every dataclass
+    with pytest.raises(SystemExit) as ended:
+        arguments.parsed([name, "--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    assert "Example:\n" in told
+    assert job.summary in told
+    found = arguments.parsed([name, "--lake", "./lake", *job.example.split()])
+    assert isinstance(found.settings, settings)
+
+
+def test_help_lists_the_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments.parsed(["--help"])
+    told = capsys.readouterr().out
+    assert all(summary in told for summary in jobs.SUMMARIES.values())
+    assert "spark-submit --py-files WHEEL" in told
+
+
+def test_an_error_is_told_on_stderr_with_its_hint_and_exit_code(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert program.main(["rollup", "--lake", "x", "--remote", "here"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: here is not the address of a Spark Connect server\nhint: ")
+
+
+def test_a_result_becomes_plain_json() -> None:
+    done = rollup.Done(tables=(rollup.TableDone(table="t", units=2),))
+    assert json.loads(json.dumps(running.document(done)))["tables"][0]["units"] == 2
+    odd = {1: (Shade.DARK, dt.date(2026, 11, 1), None, 1.5, {"x"})}
+    assert running.document(odd) == {"1": ["dark", "2026-11-01", None, 1.5, ["x"]]}
