@@ -43,20 +43,26 @@ CLIENT_SIDES: Final = (
 IP_SIDES: Final = (Side(names=("ip",), levels=(9,)), Side(names=(), levels=(10,)))
 
 
-def levelled(entries: DataFrame) -> DataFrame:
-    """The limits that a client can be held to, with their ``level``; foreign types and foreign keys are gone.
+def shaped(entries: DataFrame) -> DataFrame:
+    """The limits that Kafka's managers know, with ``level`` and ``nameless``; foreign types and foreign keys are gone.
 
-    An entity with an empty name is live in some clusters and holds for nobody: the lookup never asks for it.
+    An entity with an empty name is live in some clusters and holds for nobody: no client is ever looked up by it.
     """
     slots = (("user_kind", "user"), ("client_kind", "client_id"), ("ip_kind", "ip"))
-    named = reduce(
-        Column.__and__, [(fn.col(kind) != "named") | (fn.col(name) != "") for kind, name in slots]
+    nameless = reduce(
+        Column.__or__, [(fn.col(kind) == "named") & (fn.col(name) == "") for kind, name in slots]
     )
     return (
         entries.where(fn.col("quota_key").isin([str(key) for key in COLUMNS]))
         .withColumn("level", level(fn.col("user_kind"), fn.col("client_kind"), fn.col("ip_kind")))
-        .where(fn.col("level").isNotNull() & named)
+        .withColumn("nameless", nameless)
+        .where(fn.col("level").isNotNull())
     )
+
+
+def levelled(entries: DataFrame) -> DataFrame:
+    """The limits that a client can be held to, with their ``level``."""
+    return shaped(entries).where("not nameless")
 
 
 def laid_out(limits: DataFrame, side: Side, keys: Sequence[str]) -> DataFrame:

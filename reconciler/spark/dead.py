@@ -1,0 +1,174 @@
+"""Limits that hold for nobody: whose names were never seen, whom closer limits hide, which limit nothing at all.
+
+What is seen are clients (a list of principals) or the tags of buckets. Tags are groups: that some client of a user was
+seen does not say that a limit on the user reaches it, so "shadowed" is said of principals only.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from reconciler.quota.keys import COLUMNS
+from reconciler.spark.ladder import levelled, shaped
+from reconciler.spark.resolve import CLIENT, beside, key_of, ladder, tags
+from reconciler.spark.schemas import conforming
+from reconciler.usage.samples import ValueState
+from reconciler.usage.tables import DEAD_QUOTA
+
+LIMIT: Final = ("cluster_id", "source_entity", "quota_key")
+_UNLIMITED: Final = str(ValueState.UNLIMITED)
+
+
+class Reason(StrEnum):
+    """Why a limit is told."""
+
+    NEVER_SEEN = "never_seen"
+    SHADOWED = "shadowed"
+    UNLIMITED_EQUIVALENT = (
+        "unlimited_equivalent"  # it wins, and without it there would be no limit either
+    )
+    NO_DATA = "no_data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Who was seen, and what there is to see.
+
+    Attributes:
+        clients: ``resolve.CLIENT`` and ``last_seen_ms`` (null = known and never timed), each once; ``None`` = no list.
+        buckets: ``resolve.BUCKET`` and ``last_seen_ms``, each once; only read without a list.
+        measured: ``cluster_id`` and ``quota_type`` of what has telemetry in the look-back; only read without a list.
+        since_ms: Begin of the look-back; who was seen before it only tells when a limit held last.
+    """
+
+    clients: DataFrame | None
+    buckets: DataFrame
+    measured: DataFrame
+    since_ms: int
+
+
+def dead(limits: DataFrame, seen: Seen) -> DataFrame:
+    """The limits that held for nobody in the look-back: rows of ``dead_quota``.
+
+    Args:
+        limits: ``quota_entry`` of one look per cluster.
+        seen: Who was seen.
+    """
+    if seen.clients is not None:
+        winners, named = _of_clients(seen.clients, limits), _names_of_clients(seen)
+    else:
+        winners, named = _of_tags(seen.buckets, limits), _names_of_tags(seen)
+    recent = fn.col("last_ms").isNull() | (fn.col("last_ms") >= seen.since_ms)
+    told = winners.groupBy(*LIMIT).agg(
+        fn.max(fn.when(recent, fn.col("needed").cast("int"))).alias("needed"),
+        fn.max("last_ms").alias("last_effective_ms"),
+    )
+    known = shaped(limits).select(
+        "cluster_id", "user", "client_id", "ip", "level", "nameless", "quota_key", "value", "day",
+        fn.col("entity_json").alias("source_entity"),
+    )  # fmt: skip
+    laid = _met(known, named).join(told, list(LIMIT), "left")
+    reason = (
+        fn.when(fn.col("needed") == 1, fn.lit(None).cast("string"))
+        .when(fn.col("needed") == 0, fn.lit(str(Reason.UNLIMITED_EQUIVALENT)))
+        .otherwise(_unwon(by_list=seen.clients is not None))
+    )
+    if seen.clients is None:
+        measured = fn.broadcast(
+            seen.measured.select(
+                "cluster_id", key_of(fn.col("quota_type")).alias("quota_key"), fn.lit(1).alias("heard")
+            )
+        )  # fmt: skip
+        laid = laid.join(measured, ["cluster_id", "quota_key"], "left")
+        reason = fn.when(fn.col("heard").isNull(), fn.lit(str(Reason.NO_DATA))).otherwise(reason)
+    found = laid.withColumn("reason", reason).withColumnRenamed("source_entity", "entity_json")
+    return conforming(found.where(fn.col("reason").isNotNull()), DEAD_QUOTA)
+
+
+def _unwon(*, by_list: bool) -> Column:
+    """Why a limit that wins for nobody does not."""
+    hidden = Reason.SHADOWED if by_list else Reason.NO_DATA
+    return fn.when(fn.col("met"), fn.lit(str(hidden))).otherwise(fn.lit(str(Reason.NEVER_SEEN)))
+
+
+def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
+    """:data:`LIMIT`, ``needed``, ``last_ms``: the winner of each client and key, and whether it makes a difference."""
+    laid = beside(clients, limits)
+    rows: list[Column] = []
+    for key in map(str, COLUMNS):
+        steps = ladder(key)
+        first = fn.coalesce(*steps)
+        limited = [fn.coalesce(step["value_state"] != _UNLIMITED, fn.lit(0) == 1) for step in steps]
+        needed = limited[0]
+        for one in limited[1:]:
+            needed = needed | one
+        rows.append(
+            fn.when(
+                first.isNotNull(),
+                fn.struct(
+                    fn.lit(key).alias("quota_key"),
+                    first["source_entity"].alias("source_entity"),
+                    needed.alias("needed"),
+                ),
+            )
+        )
+    # Few rows of few columns, and behind all joins.
+    told = laid.select("cluster_id", fn.col("last_seen_ms").alias("last_ms"), fn.explode(fn.array_compact(fn.array(*rows))).alias("row"))  # fmt: skip
+    return told.select("cluster_id", "row.source_entity", "row.quota_key", "row.needed", "last_ms")
+
+
+def _of_tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
+    """The same for tags; below an unlimited winner they show no ladder, so one that wins counts unless nothing else is set."""
+    won = tags(buckets, limits).where(fn.col("source_entity") != "")
+    finite = levelled(limits).where(fn.col("value_state") != _UNLIMITED)
+    others = finite.groupBy("cluster_id", "quota_key").agg(fn.count(fn.lit(1)).alias("others"))
+    keyed = won.withColumn("quota_key", key_of(fn.col("quota_type")))
+    laid = keyed.join(fn.broadcast(others), ["cluster_id", "quota_key"], "left")
+    needed = (fn.col("value_state") != _UNLIMITED) | fn.col("others").isNotNull()
+    return laid.select(*LIMIT, needed.alias("needed"), fn.col("last_seen_ms").alias("last_ms"))
+
+
+def _names_of_clients(seen: Seen) -> DataFrame:
+    if seen.clients is None:
+        raise ValueError("there is no list of clients")
+    recent = fn.col("last_seen_ms").isNull() | (fn.col("last_seen_ms") >= seen.since_ms)
+    return seen.clients.where(recent).select(*CLIENT)
+
+
+def _names_of_tags(seen: Seen) -> DataFrame:
+    return seen.buckets.where(fn.col("last_seen_ms") >= seen.since_ms).select(*CLIENT)
+
+
+def _met(known: DataFrame, named: DataFrame) -> DataFrame:
+    """With ``met``: whether somebody was seen whom the limit is written for, closer ones or not.
+
+    Names are looked up as in resolving: by both, by one of them, by none; each table of names has each name once.
+    """
+    has_user, has_client_id = fn.col("user") != "", fn.col("client_id") != ""
+
+    def distinct(columns: list[str], **facts: Column) -> DataFrame:
+        sums = [fn.max(fact.cast("int")).alias(name) for name, fact in facts.items()]
+        return named.groupBy("cluster_id", *columns).agg(sums[0], *sums[1:])
+
+    one = fn.lit(1)
+    pairs = distinct(["user", "client_id"], pair=one)
+    users = distinct(["user"], user_there=one, user_with_id=has_client_id)
+    ids = distinct(["client_id"], id_there=one, id_with_user=has_user)
+    ips = distinct(["ip"], ip_there=one)
+    anyone = distinct(
+        [], both=has_user & has_client_id, any_user=has_user, any_id=has_client_id, any_ip=fn.col("ip") != ""
+    )  # fmt: skip
+    laid = (
+        known.join(pairs, ["cluster_id", "user", "client_id"], "left")
+        .join(users, ["cluster_id", "user"], "left")
+        .join(ids, ["cluster_id", "client_id"], "left")
+        .join(ips, ["cluster_id", "ip"], "left")
+        .join(fn.broadcast(anyone), ["cluster_id"], "left")
+    )
+    facts = ("pair", "user_with_id", "user_there", "id_with_user", "both", "any_user", "id_there", "any_id", "ip_there", "any_ip")  # fmt: skip
+    cases = [fn.when(fn.col("level") == at, fn.col(name) == 1) for at, name in enumerate(facts, 1)]
+    by_level = fn.coalesce(*cases, fn.lit(0) == 1)
+    return laid.withColumn("met", by_level & ~fn.col("nameless"))
