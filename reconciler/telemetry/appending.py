@@ -1,0 +1,45 @@
+"""Rows that are only ever added to a unit of the lake; what is there already is not written again."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from reconciler.lake.lake import Lake, Made
+from reconciler.lake.manifest import Manifest, Unit
+
+
+class NothingNewError(Exception):
+    """Raised inside :meth:`Lake.update`: the unit says all of it already, so nothing is committed."""
+
+
+def added(lake: Lake, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> int:
+    """Adds rows to a unit, and makes the unit if there is none.
+
+    Args:
+        lake: Where.
+        unit: Which unit.
+        missing: From the rows that are there to those that have to come; may be called several times.
+
+    Returns:
+        How many rows came.
+
+    Raises:
+        LakeConflict: Others were quicker again and again.
+        LakeError: The lake cannot be read or written.
+    """
+    count = 0
+
+    def make(after: Manifest | None) -> Made:
+        nonlocal count
+        there = lake.read([after] if after else [], table=unit.table)
+        new = missing(there)
+        if not new.num_rows and after is not None:
+            raise NothingNewError
+        count = new.num_rows
+        return Made(rows=pa.concat_tables([there, new]))
+
+    try:
+        _ = lake.update(unit, make)
+    except NothingNewError:
+        return 0
+    return count

@@ -1,0 +1,198 @@
+"""Days whose rows are not what their points, the day before and the limits say: assembled and committed.
+
+What a day was made from stands in its manifests. A day is made anew when that is no longer what is there, so a run
+that was killed, a late delivery, a look at the limits and another run at the same time all end in the same rows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Final
+
+import pyarrow as pa
+
+from reconciler.lake.lake import Lake, Made
+from reconciler.lake.manifest import Manifest, Unit
+from reconciler.ports import Progress
+from reconciler.telemetry import assembly, limits, placing
+from reconciler.telemetry.assembly import Day, assembled, start_of
+from reconciler.telemetry.keeping import content
+from reconciler.telemetry.limits import Look
+from reconciler.telemetry.readings import Carry
+from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE, Table
+
+_TABLES: Final[tuple[tuple[Table, Callable[[Day], pa.Table]], ...]] = (
+    (BROKER_SAMPLE, lambda day: day.brokers),
+    (TARGET_UP, lambda day: day.up),
+    (USAGE_SAMPLE, lambda day: day.usage),
+)
+_ONE_DAY: Final = timedelta(days=1)
+_GONE: Final = ""
+"""What a day before is called of which there is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayReport:
+    """One day as it stands after a run.
+
+    Attributes:
+        day: UTC.
+        samples: Rows of ``usage_sample``.
+        made: Whether this run assembled it.
+        counts: What became of its points, by :class:`~reconciler.telemetry.fates.Fate`.
+        coverage: For each broker the share of the day that it answered, in millionths.
+        partial: What is missing, in sentences.
+    """
+
+    day: date
+    samples: int
+    made: bool
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    coverage: Mapping[str, int] = field(default_factory=dict[str, int])
+    partial: tuple[str, ...] = ()
+
+
+class _UpToDateError(Exception):
+    """The unit is what it should be."""
+
+
+class Days:
+    """Assembles the days of one cluster.
+
+    Args:
+        lake: Where points are and rows go.
+        cluster_id: Of which cluster.
+        pace: How often its brokers are read.
+        looks: At its limits.
+    """
+
+    def __init__(self, lake: Lake, cluster_id: str, pace: Cadence, looks: Sequence[Look]) -> None:
+        self._lake, self._cluster_id, self._pace, self._looks = lake, cluster_id, pace, looks
+        self._made: tuple[dict[str, str], Day] | None = None
+        self._carry: tuple[date, str, Carry] | None = None
+
+    def bring_up(
+        self, *, rebuild: bool = False, progress: Progress | None = None
+    ) -> tuple[DayReport, ...]:
+        """Assembles every day that needs it, oldest first.
+
+        Args:
+            rebuild: All days that have points.
+            progress: Called once per day.
+
+        Raises:
+            LakeConflict: Others were quicker again and again.
+            LakeError: The lake cannot be read or written.
+        """
+        days = [one.unit.day for one in self._lake.manifests(POINT, [self._cluster_id])]
+        found: list[DayReport] = []
+        for number, day in enumerate(days):
+            if progress is not None:
+                progress("assembling days", number, len(days))
+            found.append(self._bring_up(day, rebuild=rebuild))
+        if progress is not None and days:
+            progress("assembling days", len(days), len(days))
+        return tuple(found)
+
+    def _bring_up(self, day: date, *, rebuild: bool) -> DayReport:
+        made = False
+        last: Manifest | None = None
+        self._made = None
+        for table, rows in _TABLES:
+            unit = Unit(table=table, cluster_id=self._cluster_id, day=day)
+            try:
+                last = self._lake.update(unit, self._maker(day, rows, rebuild=rebuild))
+                made = True
+            except _UpToDateError:
+                last = self._lake.manifest(unit)
+        return _report(day, last, made=made)
+
+    def _maker(
+        self, day: date, rows: Callable[[Day], pa.Table], *, rebuild: bool
+    ) -> Callable[[Manifest | None], Made]:
+        def make(after: Manifest | None) -> Made:
+            # The unit was read before its inputs are: whoever changes them meanwhile also wins the unit, or follows us.
+            points = {one: self._points(one) for one in (day - _ONE_DAY, day)}
+            inputs = self._inputs(day, points)
+            if after is not None and not rebuild and _is_made_from(after.inputs, inputs):
+                raise _UpToDateError
+            done = self._assembled(day, points, inputs)
+            today = points[day]
+            return Made(
+                rows=rows(done),
+                counts=dict(done.counts)
+                | {f"covered_ppm {one}": share for one, share in done.coverage.items()},
+                inputs=inputs,
+                partial=today.partial if today else (),
+            )
+
+        return make
+
+    def _points(self, day: date) -> Manifest | None:
+        return self._lake.manifest(Unit(table=POINT, cluster_id=self._cluster_id, day=day))
+
+    def _inputs(self, day: date, points: Mapping[date, Manifest | None]) -> dict[str, str]:
+        start = start_of(day)
+        before, today = points[day - _ONE_DAY], points[day]
+        return {
+            "points": content(today),
+            "points_before": content(before),
+            "limits": limits.digest(self._looks, start, start + DAY_MS),
+            "cadence": f"{self._pace.step_ms} {self._pace.max_gap_ms}",
+            "rules": str(assembly.VERSION),
+        }
+
+    def _assembled(
+        self, day: date, points: Mapping[date, Manifest | None], inputs: dict[str, str]
+    ) -> Day:
+        if self._made is not None and self._made[0] == inputs:
+            return self._made[1]
+        before = self._left_by(day - _ONE_DAY, points[day - _ONE_DAY], inputs["points_before"])
+        start = start_of(day)
+        done = assembled(
+            self._cluster_id,
+            day,
+            self._read(points[day]),
+            pace=self._pace,
+            before=before,
+            looks=limits.relevant(self._looks, start, start + DAY_MS),
+        )
+        self._made = inputs, done
+        self._carry = day, inputs["points"], done.carry
+        return done
+
+    def _left_by(self, day: date, points: Manifest | None, generation: str) -> Carry | None:
+        if points is None:
+            return None
+        if self._carry is not None and self._carry[:2] == (day, generation):
+            return self._carry[2]
+        return assembly.left_by(self._read(points), self._pace)
+
+    def _read(self, points: Manifest | None) -> pa.Table:
+        return self._lake.read([points] if points else [], placing.COLUMNS, table=POINT)
+
+
+def _is_made_from(found: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether rows were made from what is there; a day before that has expired since changes nothing."""
+    return all(
+        found.get(name) == value or (name == "points_before" and value == _GONE and name in found)
+        for name, value in wanted.items()
+    )
+
+
+def _report(day: date, manifest: Manifest | None, *, made: bool) -> DayReport:
+    counts = dict(manifest.counts) if manifest else {}
+    coverage = {
+        name.removeprefix("covered_ppm "): counts.pop(name)
+        for name in list(counts)
+        if name.startswith("covered_ppm ")
+    }
+    return DayReport(
+        day=day,
+        samples=manifest.rows if manifest else 0,
+        made=made,
+        counts=counts,
+        coverage=coverage,
+        partial=manifest.partial if manifest else (),
+    )

@@ -1,0 +1,195 @@
+"""Points into the lake, day by day: nothing twice, nothing lost, where to go on from, and what is missing."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.lake.lake import Lake, Made
+from reconciler.lake.manifest import Manifest, Unit
+from reconciler.render.units import instant
+from reconciler.telemetry.appending import NothingNewError
+from reconciler.telemetry.assembly import split, start_of
+from reconciler.telemetry.doubles import merged
+from reconciler.telemetry.series import Counts
+from reconciler.usage.samples import DAY_MS
+from reconciler.usage.tables import POINT
+
+REFETCH_MS: Final = 3 * 3_600_000
+"""What is fetched again each time, because remote writes and replicas deliver late."""
+
+CURSOR: Final = "fetched_to_ms"
+"""Up to where a Prometheus was read without a hole since the first time."""
+
+MISSING: Final = "missing_ms"
+"""Spans of the day that a server did not give whole, as JSON."""
+
+CUT: Final = "cut_files"
+"""Names of files that end too early, as JSON."""
+
+_Spans = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How points were come by.
+
+    Attributes:
+        cursor_ms: Up to where everything was fetched once these points are kept; ``None`` = they come from files.
+        whole: The span that was given whole.
+        missing: Spans that were not.
+        read_files: Files that were read to their end.
+        cut_files: Files that end too early.
+    """
+
+    cursor_ms: int | None = None
+    whole: tuple[int, int] = (0, 0)
+    missing: _Spans = ()
+    read_files: frozenset[str] = frozenset()
+    cut_files: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What became of points.
+
+    Attributes:
+        new: Points by day that were not there.
+        counts: Points that were there already, and those that contradict.
+    """
+
+    new: Mapping[date, int] = field(default_factory=dict[date, int])
+    counts: Counts = field(default_factory=Counts)
+
+
+def cursor(manifests: Iterable[Manifest]) -> int | None:
+    """Up to where a cluster was fetched without a hole; ``None`` = it never was."""
+    found = [int(one.inputs[CURSOR]) for one in manifests if CURSOR in one.inputs]
+    return max(found, default=None)
+
+
+def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: Reading) -> Kept:
+    """Merges points into the units of their days, oldest first.
+
+    The same point again changes nothing. Another value for the same moment is counted, and the larger stays: so the
+    order of deliveries does not matter.
+
+    Args:
+        lake: Where to.
+        cluster_id: Of which cluster.
+        points: Rows of ``point`` of that cluster, of any days.
+        reading: How they were come by.
+
+    Raises:
+        LakeConflict: Others were quicker again and again.
+        LakeError: The lake cannot be read or written.
+    """
+    new: dict[date, int] = {}
+    counts = Counts()
+    for day, rows in split(points).items():
+        unit = Unit(table=POINT, cluster_id=cluster_id, day=day)
+        added, doubles = _merge(lake, unit, rows, reading)
+        counts.merge(doubles)
+        new[day] = added
+    return Kept(new=new, counts=counts)
+
+
+def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: Reading) -> tuple[int, Counts]:
+    added, counts = 0, Counts()
+
+    def make(after: Manifest | None) -> Made:
+        nonlocal added, counts
+        counts = Counts()
+        there = lake.read([after] if after else [], table=POINT)
+        whole = merged([there, rows], counts)
+        added = whole.num_rows - there.num_rows
+        inputs = _inputs(after, unit.day, reading)
+        is_same = not added and _is_same(whole, there)
+        if after is not None and is_same and inputs == dict(after.inputs):
+            raise NothingNewError
+        if after is not None and is_same:
+            return Made(
+                files=after.files, counts=after.counts, inputs=inputs, partial=_sentences(inputs)
+            )
+        return Made(
+            rows=whole,
+            counts={word.value: number for word, number in counts.items()},
+            inputs=inputs,
+            partial=_sentences(inputs),
+        )
+
+    try:
+        _ = lake.update(unit, make)
+    except NothingNewError:
+        return 0, counts
+    return added, counts
+
+
+def _is_same(one: pa.Table, other: pa.Table) -> bool:
+    """Whether the values of two tables with the same keys agree; not a number agrees with itself."""
+    mine, its = one["value"].combine_chunks(), other["value"].combine_chunks()
+    agree = pc.or_(pc.equal(mine, its), pc.and_(pc.is_nan(mine), pc.is_nan(its)))
+    return bool(pc.all(agree).as_py() in {True, None})
+
+
+def _inputs(after: Manifest | None, day: date, reading: Reading) -> dict[str, str]:
+    old = dict(after.inputs) if after else {}
+    begin = start_of(day)
+    if reading.cursor_ms is not None:
+        # A run that dies before the next day must not claim to have fetched it.
+        reached = min(reading.cursor_ms, begin + DAY_MS)
+        old[CURSOR] = str(max(reached, int(old.get(CURSOR, 0))))
+    known: _Spans = tuple((begin_, end) for begin_, end in json.loads(old.pop(MISSING, "[]")))
+    missing = [
+        (max(one, begin), min(end, begin + DAY_MS))
+        for one, end in (*without(known, reading.whole), *reading.missing)
+        if one < begin + DAY_MS and end > begin
+    ]
+    cut = (set(json.loads(old.pop(CUT, "[]"))) - reading.read_files) | reading.cut_files
+    return (
+        old
+        | ({MISSING: json.dumps(sorted(set(missing)))} if missing else {})
+        | ({CUT: json.dumps(sorted(cut))} if cut else {})
+    )
+
+
+def content(manifest: Manifest | None) -> str:
+    """A short name of what a unit of points holds; "" = there is none. Generations that only say more have the same."""
+    if manifest is None:
+        return ""
+    told = json.dumps([[one.sha256 for one in manifest.files], manifest.partial])
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def without(spans: Iterable[tuple[int, int]], whole: tuple[int, int]) -> _Spans:
+    """The parts of some spans that lie outside of another."""
+    begin, end = whole
+    found: list[tuple[int, int]] = []
+    for one, other in spans:
+        found += (
+            [
+                part
+                for part in ((one, min(other, begin)), (max(one, end), other))
+                if part[0] < part[1]
+            ]
+            if begin < end
+            else [(one, other)]
+        )
+    return tuple(found)
+
+
+def _sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
+    """What is missing, for people."""
+    spans = [
+        f"between {instant(begin / 1000)} and {instant(end / 1000)} the server did not give all that it has"
+        for begin, end in json.loads(inputs.get(MISSING, "[]"))
+    ]
+    return (
+        *spans,
+        *(f"the file {name} ends too early" for name in json.loads(inputs.get(CUT, "[]"))),
+    )

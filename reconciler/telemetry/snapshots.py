@@ -1,0 +1,224 @@
+"""Looks at limits: documents of ``kquota snapshot`` into the lake without loss, and out of it as limits over time."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.errors import TelemetryError
+from reconciler.lake import arrow
+from reconciler.lake.lake import Lake
+from reconciler.lake.looks import day_of, state_of
+from reconciler.lake.manifest import Unit
+from reconciler.quota.entity import Entity, kinds
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State, set_values
+from reconciler.render.json_state import read_state
+from reconciler.telemetry.appending import added
+from reconciler.telemetry.limits import Look
+from reconciler.usage.samples import TYPE_OF, ValueState, limit_state, limit_units
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, Table, entity_text, named_text
+
+SOURCE: Final = "snapshot"
+_FOREIGN: Final = ("foreign", "foreign", "foreign")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """One look, as ``kquota snapshot --taken-at`` wrote it.
+
+    Attributes:
+        cluster_id: Whose limits.
+        observed_ms: When.
+        state: Everything that was set.
+    """
+
+    cluster_id: str
+    observed_ms: int
+    state: State = field(repr=False)
+
+    @property
+    def snapshot_id(self) -> str:
+        """The same look has the same name, however often it is brought in."""
+        rows = sorted(map(repr, _entries(self.state)))
+        text = repr((self.cluster_id, self.observed_ms, rows))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
+    def day(self) -> date:
+        """The unit that it is kept in."""
+        return day_of(self.observed_ms)
+
+
+def read(text: str, *, where: str) -> Taken:
+    """The look that a document holds.
+
+    Args:
+        text: The document.
+        where: Its name, for errors.
+
+    Raises:
+        ConfigError: It is no whole document of ``kquota snapshot``.
+        TelemetryError: It does not say when it was taken, or which cluster it is of. A filtered answer
+            (``kquota describe``) never says when: it would look as if all other limits were gone.
+    """
+    cluster_id, taken_at, state = read_state(text, where=where)
+    if not taken_at:
+        raise TelemetryError(
+            "does not say when it was taken, so nobody knows since when its limits hold",
+            where=where,
+            hint="take it with kquota snapshot --taken-at; what describe writes may be filtered and is no snapshot",
+        )
+    try:
+        moment = datetime.fromisoformat(taken_at)
+    except ValueError as wrong:
+        raise TelemetryError(f"takenAt {taken_at!r} is no time", where=where) from wrong
+    if moment.tzinfo is None or moment.timestamp() < 0 or not cluster_id:
+        raise TelemetryError(
+            "needs a takenAt with a time zone and a clusterId",
+            where=where,
+            hint="take it with kquota snapshot --taken-at",
+        )
+    return Taken(cluster_id=cluster_id, observed_ms=round(moment.timestamp() * 1000), state=state)
+
+
+def keep(lake: Lake, looks: Iterable[Taken]) -> int:
+    """Brings looks of any clusters into the lake; those that are there already change nothing.
+
+    Entries are committed before the row that says they are complete, so a look that was cut short is none.
+
+    Returns:
+        How many are new.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+    """
+    units: dict[tuple[str, date], dict[str, Taken]] = {}
+    for one in looks:
+        units.setdefault((one.cluster_id, one.day), {})[one.snapshot_id] = one
+    new = 0
+    for (cluster_id, day), taken in sorted(units.items(), key=lambda one: one[0]):
+        entries = {name: _entry_rows(name, one) for name, one in taken.items()}
+        _ = _add(lake, Unit(table=QUOTA_ENTRY, cluster_id=cluster_id, day=day), entries)
+        rows = {name: _snapshot_rows(name, one) for name, one in taken.items()}
+        new += _add(lake, Unit(table=SNAPSHOT, cluster_id=cluster_id, day=day), rows)
+    return new
+
+
+def _add(lake: Lake, unit: Unit, parts: Mapping[str, pa.Table]) -> int:
+    def missing(there: pa.Table) -> pa.Table:
+        known = set(pc.unique(there["snapshot_id"]).to_pylist())
+        new = [rows for name, rows in parts.items() if name not in known]
+        return pa.concat_tables([there.slice(0, 0), *new])
+
+    return added(lake, unit, missing)
+
+
+def _rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=arrow.schema(table))
+
+
+def _snapshot_rows(name: str, taken: Taken) -> pa.Table:
+    row = {
+        "cluster_id": taken.cluster_id,
+        "snapshot_id": name,
+        "observed_at_ms": taken.observed_ms,
+        "complete": True,
+        "entries": sum(1 for _ in _entries(taken.state)),
+        "day": taken.day,
+    }
+    return _rows(SNAPSHOT, [row])
+
+
+def _entry_rows(name: str, taken: Taken) -> pa.Table:
+    made = [
+        {
+            "cluster_id": taken.cluster_id,
+            "snapshot_id": name,
+            "observed_at_ms": taken.observed_ms,
+            "user_kind": slots[0],
+            "client_kind": slots[1],
+            "ip_kind": slots[2],
+            "user": names[0],
+            "client_id": names[1],
+            "ip": names[2],
+            "entity_json": text,
+            "quota_key": key,
+            "value": value,
+            "source": SOURCE,
+            "day": taken.day,
+            **_meaning(key, value),
+        }
+        for slots, names, text, key, value in _entries(taken.state)
+    ]
+    return _rows(QUOTA_ENTRY, made)
+
+
+_Slots = tuple[str, str, str]
+_Entry = tuple[_Slots, _Slots, str, str, float]
+
+
+def _entries(state: State) -> Iterable[_Entry]:
+    """Every pair, also of keys and types that we do not know."""
+    for subject in state.entities():
+        foreign = state.foreign_values.get(subject, ())
+        known = [(key.value, value) for key, value in set_values(state.limits[subject])]
+        for key, value in (*known, *foreign):
+            yield kinds(subject), _names(subject), entity_text(subject), key, value
+    for named, values in state.foreign_entities:
+        for key, value in values:
+            yield _FOREIGN, ("", "", ""), named_text(named), key, value
+
+
+def _names(subject: Entity) -> _Slots:
+    user, client_id, ip = subject
+    return user or "", client_id or "", ip or ""
+
+
+def _meaning(key: str, value: float) -> dict[str, object]:
+    kind = TYPE_OF[Key(key)] if key in set(Key) else None
+    if kind is None:
+        # Of a key that we do not know nothing can be computed.
+        return {"quota_units": None, "value_state": ValueState.INVALID.value}
+    state = limit_state(kind, value)
+    units = limit_units(kind, value) if state is ValueState.FINITE else None
+    return {"quota_units": units, "value_state": state.value}
+
+
+def looks(lake: Lake, cluster_id: str) -> tuple[Look, ...]:
+    """All complete looks at a cluster, in order of time; equal neighbours share one state.
+
+    Raises:
+        LakeError: A table cannot be read.
+    """
+    taken = lake.read(lake.manifests(SNAPSHOT, [cluster_id]), table=SNAPSHOT)
+    entries = {one.unit.day: one for one in lake.manifests(QUOTA_ENTRY, [cluster_id])}
+    order = sorted(
+        (row["observed_at_ms"], row["snapshot_id"], row["entries"])
+        for row in taken.to_pylist()
+        if row["complete"]
+    )
+    found: list[Look] = []
+    rows: tuple[date, pa.Table] | None = None
+    latest: pa.Table | None = None
+    for observed, name, count in order:
+        day = day_of(observed)
+        if rows is None or rows[0] != day:
+            of_day = [entries[day]] if day in entries else []
+            rows = day, lake.read(of_day, _VALUES, table=QUOTA_ENTRY)
+        own = rows[1].filter(pc.equal(rows[1]["snapshot_id"], name)).drop_columns(["snapshot_id"])
+        if own.num_rows != count:
+            continue  # its entries are not all there: it is none
+        own = own.combine_chunks()
+        same = latest is not None and found and own.equals(latest)
+        state = found[-1].state if same else state_of(own)
+        found.append(Look(observed_ms=observed, snapshot_id=name, state=state))
+        latest = own
+    return tuple(found)
+
+
+_VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")
