@@ -101,7 +101,10 @@ def _csv(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
         if not file.read(1):
             raise TelemetryError("is empty", where=str(path))
     with pa.input_stream(path, compression="detect") as stream:
-        header = pyarrow.csv.open_csv(stream).schema.names
+        anything = pyarrow.csv.ParseOptions(
+            invalid_row_handler=lambda _: "skip", newlines_in_values=True
+        )
+        header = pyarrow.csv.open_csv(stream, parse_options=anything).schema.names
     # Every column is read as text: 007 is a client id and no number.
     options = pyarrow.csv.ConvertOptions(
         column_types={name: pa.string() for name in header}, strings_can_be_null=False
