@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from reconciler.errors import TelemetryError
 from reconciler.telemetry.answers import milliseconds, number_of
 from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.text_files import TextFile
 
 TIMES: Final = ("ts_ms", "timestamp_ms", "time_ms", "ts", "timestamp", "time")
 METRICS: Final = ("metric", "name", "__name__", "metric_name")
@@ -97,8 +98,14 @@ def _csv(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
         )  # fmt: skip
         return "skip"
 
-    with path.open("rb") as file:
-        if not file.read(1):
+    # Looked through before: Arrow's handler of bad rows cannot take what is no UTF-8.
+    with TextFile(path) as file:
+        size = 0
+        while block := file.read():
+            size += len(block)
+        if file.truncated:
+            raise TelemetryError("is damaged or half-written: it ends too early", where=str(path))
+        if not size:
             raise TelemetryError("is empty", where=str(path))
     with pa.input_stream(path, compression="detect") as stream:
         anything = pyarrow.csv.ParseOptions(
