@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Puts kquota on the PATH of the following steps: from PyPI (VERSION=1.2.3), from the checkout of the actions
-# themselves (VERSION=""), or not at all (VERSION=installed: the job did it). Called by the three actions.
+# themselves (VERSION=""), or not at all (VERSION=installed: the job did it). Called by the three actions. EXTRAS are
+# those of the package, "http" if unset.
 set -euo pipefail
 
 if [[ ${VERSION} == installed ]]; then
@@ -19,11 +20,11 @@ python=$(command -v python3 || command -v python)
 home="${RUNNER_TEMP}/kquota-environment"
 [[ -d ${home} ]] || "${python}" -m venv "${home}"
 if [[ -n ${VERSION} ]]; then
-  what="kafka-quota-reconciler[http]==${VERSION}"
+  what="kafka-quota-reconciler[${EXTRAS:-http}]==${VERSION}"
 else
   # The repository that holds this file; what a pull request changes in its own checkout is not it.
   source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-  what="${source}[http]"
+  what="${source}[${EXTRAS:-http}]"
 fi
 "${home}/bin/pip" install --quiet --disable-pip-version-check "${what}"
 echo "${home}/bin" >>"${GITHUB_PATH}"

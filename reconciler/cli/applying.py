@@ -103,7 +103,8 @@ async def carry_out(
     shown = prepared.preview
     idle = not (prepared.plan.changes or prepared.plan.bookkeeping or prepared.override_changes)
     if wanted.output == "text":
-        showing.show_plans(console, [(wanted.target, shown)], "text", verbose=wanted.verbose)
+        told = showing.Shown(target=wanted.target, preview=shown)
+        showing.show_plans(console, [told], "text", verbose=wanted.verbose)
         console.flush()
     if not shown.violations and not prepared.plan.conflicts:
         if idle:

@@ -56,6 +56,7 @@ Exit codes:
   2    there are changes or drift (with --detailed-exitcode)
   3    a guard or a policy refuses
   4    a saved plan no longer fits
+  5    not enough evidence (with --require-evidence)
   130  interrupted, after saying what was done
 
 Facts go to standard output, everything else to standard error. Limits are per broker."""

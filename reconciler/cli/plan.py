@@ -13,6 +13,8 @@ from reconciler.cli.options import FILE, Where, format_option, where_options
 from reconciler.cli.orders import Limits, limit_options
 from reconciler.cli.planning import Sources, source_options
 from reconciler.cli.principals import knowing, principals_option, read_principals, with_users
+from reconciler.cli.whatif import Asking, address_of, evidence_options, quota_callback, simulated
+from reconciler.cli.whatif import code_of as evidence_code
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,12 +28,16 @@ HELP: Final = """What would change, which rule of which file asks for it, and wh
 Without PATH, everything that the project file configures; with PATH (- is standard input),
 nothing but what these files declare. Nothing is written. --out saves the plan for `kquota apply plan.json`.
 
+With published evidence of use it also says who would be throttled, for how long and how badly, had the plan been in
+force; what breaks spec.simulate of the project exits 3.
+
 \b
 Example:
   kquota plan
   kquota plan --cluster prod --out plan.json --detailed-exitcode
   kquota plan --since origin/main --config-from origin/main --format markdown
   kquota plan --offline --snapshot prod.json
+  kquota plan --evidence s3://quota-evidence/kafka --require-evidence
   kquota plan --format html > plan.html"""
 
 
@@ -46,6 +52,7 @@ Example:
 @where_options(revisions=True)
 @source_options
 @limit_options
+@evidence_options
 @format_option("text", "json", "markdown", "sarif", "html")
 @click.pass_obj
 def plan(
@@ -61,12 +68,13 @@ def plan(
     where: Where,
     sources: Sources,
     limits: Limits,
+    asking: Asking,
     output: str,
 ) -> Exit:
     """Prepare each cluster's plan, then print and save."""
     from reconciler.cli.every import for_each
     from reconciler.cli.planning import task_for
-    from reconciler.cli.showing import show_config_changes, show_page, show_plans
+    from reconciler.cli.showing import Shown, show_config_changes, show_page, show_plans
     from reconciler.cli.where import offline_targets, targets
 
     if snapshot is not None and not offline:
@@ -75,20 +83,29 @@ def plan(
     if out is not None and len(chosen) > 1:
         raise UsageError("--out holds one plan; choose one cluster with --cluster")
     known = () if principals is None else read_principals(principals, paths)
-    made: list[tuple[Target, Preview]] = []
+    made: list[Shown] = []
     looked: list[Prepared] = []
 
     def work(target: "Target") -> Exit:
         task = knowing(task_for(console, target, paths, limits, sources), known)
-        prepared = _offline(console, task, snapshot) if offline else _asked(console, task)
+        callback = None
+        if offline:
+            prepared = _offline(console, task, snapshot)
+        else:
+            prepared, callback = _asked(console, task, asks=bool(address_of(target, asking)))
+        simulation = simulated(console, task, prepared, asking, callback)
         looked.append(prepared)
-        made.append((target, prepared.preview))
-        return code_of(prepared.preview, detailed=detailed_exitcode)
+        made.append(Shown(target=target, preview=prepared.preview, simulation=simulation))
+        code = code_of(prepared.preview, detailed=detailed_exitcode)
+        return worst([code, evidence_code(simulation, asking)])
 
     code = for_each(console, chosen, work)
     told = show_config_changes(console, where)
     # On a terminal the lines above are enough; a comment or a saved plan is all that its readers get.
-    full = [(one, replace(shown, warnings=(*shown.warnings, *told))) for one, shown in made]
+    full = [
+        replace(one, preview=replace(one.preview, warnings=(*one.preview.warnings, *told)))
+        for one in made
+    ]
     if output == "html":
         show_page(console, full, looked)
     else:
@@ -96,23 +113,25 @@ def plan(
     if out is not None and made:
         from reconciler.cli.files import write_text
         from reconciler.render.documents import dump
-        from reconciler.render.json_plan import plan_document
 
-        write_text(out, dump(plan_document(full[0][1])))
-        console.note(f"the plan is saved in {out}, digest {made[0][1].plan.digest}")
+        write_text(out, dump(full[0].document))
+        console.note(f"the plan is saved in {out}, digest {made[0].preview.plan.digest}")
     return code
 
 
-def _asked(console: Console, task: "Task") -> "Prepared":
+def _asked(console: Console, task: "Task", *, asks: bool) -> "tuple[Prepared, str | None]":
+    """The plan, and where evidence is asked the quota callback of the brokers: with one of their own nothing can be told."""
     from reconciler.cli.planning import prepared_for
     from reconciler.cli.running import run
     from reconciler.cli.world import world
 
-    async def ask() -> "Prepared":
+    async def ask() -> "tuple[Prepared, str | None]":
         async with world(
             console, task.target, task.records, command="plan", writes=False
         ) as outside:
-            return await with_users(task, await prepared_for(task, outside), outside.client)
+            prepared = await with_users(task, await prepared_for(task, outside), outside.client)
+            callback = await quota_callback(outside.client) if asks else None
+            return prepared, callback
 
     return run(ask())
 

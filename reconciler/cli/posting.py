@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from reconciler.cli.files import MAX_BYTES, read_text
 from reconciler.cli.post_options import Post
+from reconciler.cli.showing import recorded_of
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.report import Preview
@@ -15,7 +16,8 @@ from reconciler.render import drift_issue, failure, json_outcome, json_plan
 from reconciler.render.json_plan import counts
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from reconciler.render.read_outcome import read_outcome
-from reconciler.render.read_preview import read_preview
+from reconciler.render.read_preview import read_preview, read_simulation
+from reconciler.render.recorded import Recorded
 from reconciler.render.units import count
 
 MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
@@ -46,6 +48,7 @@ class Letter:
         is_quiet: Whether there is nothing to say.
         outputs: Facts for the next step, all of them text.
         preview: The plan, where it is one.
+        recorded: What recorded use said to it.
         incident: The issue, where it is drift.
     """
 
@@ -55,6 +58,7 @@ class Letter:
     is_quiet: bool
     outputs: Mapping[str, str]
     preview: Preview | None = None
+    recorded: Recorded | None = None
     incident: Incident | None = None
 
 
@@ -107,7 +111,7 @@ def letter_of(wanted: Post, *, foreign: bool = False, untrusted: str = "") -> Le
     made = make(wanted, text, where, Marker(kind=kind, label=wanted.label))
     if not untrusted or made.preview is None:
         return made
-    return _plan_letter(wanted, _distrusted(made.preview, untrusted), made.marker)
+    return _plan_letter(wanted, _distrusted(made.preview, untrusted), made.marker, made.recorded)
 
 
 def _kind_of(text: str, where: str) -> str:
@@ -137,10 +141,14 @@ def _distrusted(preview: Preview, fork: str) -> Preview:
 
 
 def _plan(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
-    return _plan_letter(wanted, read_preview(text, where=where), marker)
+    preview = read_preview(text, where=where)
+    recorded = recorded_of(read_simulation(text, where=where), preview)
+    return _plan_letter(wanted, preview, marker, recorded)
 
 
-def _plan_letter(wanted: Post, preview: Preview, marker: Marker) -> Letter:
+def _plan_letter(
+    wanted: Post, preview: Preview, marker: Marker, recorded: Recorded | None
+) -> Letter:
     def body(limit: int) -> str:
         made = plan_markdown(
             preview,
@@ -148,6 +156,7 @@ def _plan_letter(wanted: Post, preview: Preview, marker: Marker) -> Letter:
             title=wanted.title or _titled(wanted.label),
             marker=marker.line,
             cut=lambda missing: _cut(missing, wanted.details_url),
+            recorded=recorded,
         )
         return _within(made, limit, marker)
 
@@ -167,9 +176,16 @@ def _plan_letter(wanted: Post, preview: Preview, marker: Marker) -> Letter:
         "errored": str(preview.errored).lower(),
         "digest": preview.plan.digest,
         "cluster-id": preview.plan.cluster_id,
+        "refused-by-use": "0" if recorded is None else str(len(recorded.refusals)),
     }
     return Letter(
-        wanted=wanted, marker=marker, body=body, is_quiet=quiet, outputs=outputs, preview=preview
+        wanted=wanted,
+        marker=marker,
+        body=body,
+        is_quiet=quiet,
+        outputs=outputs,
+        preview=preview,
+        recorded=recorded,
     )
 
 

@@ -58,7 +58,7 @@ def _findings(letter: Letter, prefix: str) -> tuple[Finding, ...]:
         return ()
     return tuple(
         replace(one, path=str(PurePosixPath(prefix, one.path)) if one.path else "")
-        for one in plan_findings(letter.preview)
+        for one in plan_findings(letter.preview, letter.recorded)
     )
 
 

@@ -48,7 +48,7 @@ def _quality(letter: Letter) -> list[dict[str, object]]:
     """Remarks in GitLab's subset of the Code Climate format; it takes none without a place."""
     assert letter.preview is not None  # noqa: S101 - the caller looked
     made: list[dict[str, object]] = []
-    for one in plan_findings(letter.preview):
+    for one in plan_findings(letter.preview, letter.recorded):
         if not one.path:
             continue
         facts = f"{letter.wanted.label}\n{one.rule}\n{one.path}\n{one.message}"

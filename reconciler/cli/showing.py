@@ -1,6 +1,7 @@
 """Plans, outcomes and configuration changes on standard output, in the format that was asked for."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler import __version__
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from reconciler.quota.report import Outcome, Preview
     from reconciler.reconcile import Prepared
     from reconciler.render.documents import Json
+    from reconciler.render.recorded import Recorded
     from reconciler.render.table import Style
+    from reconciler.usage.findings import Simulation
 
 
 def style_of(console: Console) -> "Style":
@@ -22,12 +25,42 @@ def style_of(console: Console) -> "Style":
     return Style(colour=console.colour, width=console.width)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One plan of a run, and what recorded use says to it; ``None`` = nobody asked."""
+
+    target: Target
+    preview: "Preview"
+    simulation: "Simulation | None" = None
+
+    @property
+    def recorded(self) -> "Recorded | None":
+        """The simulation in words."""
+        return recorded_of(self.simulation, self.preview)
+
+    @property
+    def document(self) -> "dict[str, Json]":
+        """The plan document."""
+        from reconciler.render.json_plan import plan_document
+
+        if self.simulation is None:
+            return plan_document(self.preview)
+        from reconciler.render.whatif_json import whatif_document
+
+        return plan_document(self.preview, whatif_document(self.simulation))
+
+
+def recorded_of(simulation: "Simulation | None", preview: "Preview") -> "Recorded | None":
+    """What recorded use said when a plan was made, in words; ``None`` = nobody asked."""
+    if simulation is None:
+        return None
+    from reconciler.render.whatif_words import recorded_of as told
+
+    return told(simulation, at=preview.created_at)
+
+
 def show_plans(
-    console: Console,
-    made: "Sequence[tuple[Target, Preview]]",
-    output: str,
-    *,
-    verbose: bool = False,
+    console: Console, made: Sequence[Shown], output: str, *, verbose: bool = False
 ) -> None:
     """Every plan of a run; one document for programs, one after the other for people."""
     if output == "json":
@@ -38,55 +71,53 @@ def show_plans(
         from reconciler.render.documents import dump
         from reconciler.render.sarif import plan_findings, sarif_document
 
-        findings = [one for _, preview in made for one in plan_findings(preview)]
+        findings = [found for one in made for found in plan_findings(one.preview, one.recorded)]
         console.fact(dump(sarif_document(findings, tool_version=__version__)))
     elif output == "markdown":
         from reconciler.render.markdown import plan_markdown
 
-        console.fact("\n".join(plan_markdown(preview) for _, preview in made))
+        console.fact("\n".join(plan_markdown(one.preview, recorded=one.recorded) for one in made))
     else:
         _plans_as_text(console, made, verbose=verbose)
 
 
-def show_page(
-    console: Console, made: "Sequence[tuple[Target, Preview]]", looked: "Sequence[Prepared]"
-) -> None:
+def show_page(console: Console, made: Sequence[Shown], looked: "Sequence[Prepared]") -> None:
     """Every plan of a run as one HTML page; live quotas and records are those that the plans were made from."""
     from reconciler.cli.pages import page_of
     from reconciler.render.html_facts import Look
 
     looks = [
-        Look(name=target.shown, preview=preview, live=one.seen.live, owned=one.seen.owned)
-        for (target, preview), one in zip(made, looked, strict=True)
+        Look(
+            name=shown.target.shown,
+            preview=shown.preview,
+            live=one.seen.live,
+            owned=one.seen.owned,
+            recorded=shown.recorded,
+        )
+        for shown, one in zip(made, looked, strict=True)
     ]
     console.fact(page_of(looks, page="plan"))
 
 
-def _plan_documents(made: "Sequence[tuple[Target, Preview]]") -> "dict[str, Json]":
+def _plan_documents(made: Sequence[Shown]) -> "dict[str, Json]":
     """The plan itself where there is one; several stand under their clusters' names."""
-    from reconciler.render.json_plan import plan_document
-
     if len(made) == 1:
-        return plan_document(made[0][1])
-    documents: list[Json] = [
-        {"cluster": target.shown, "plan": plan_document(preview)} for target, preview in made
-    ]
+        return made[0].document
+    documents: list[Json] = [{"cluster": one.target.shown, "plan": one.document} for one in made]
     return {"kind": "kquota-plans", "format": 1, "plans": documents}
 
 
-def _plans_as_text(
-    console: Console, made: "Sequence[tuple[Target, Preview]]", *, verbose: bool
-) -> None:
+def _plans_as_text(console: Console, made: Sequence[Shown], *, verbose: bool) -> None:
     from reconciler.render.names import escaped
     from reconciler.render.text import plan_text
 
     style = style_of(console)
-    for number, (target, preview) in enumerate(made):
+    for number, one in enumerate(made):
         if len(made) > 1:
             console.fact(
-                ("\n" if number else "") + style.paint(f"== {escaped(target.shown)}", "bold")
+                ("\n" if number else "") + style.paint(f"== {escaped(one.target.shown)}", "bold")
             )
-        console.fact(plan_text(preview, style=style, verbose=verbose))
+        console.fact(plan_text(one.preview, style=style, verbose=verbose, recorded=one.recorded))
 
 
 def document_of(outcome: "Outcome | None") -> "dict[str, Json]":

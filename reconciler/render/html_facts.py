@@ -21,6 +21,7 @@ from reconciler.render.impact_rows import SHARING
 from reconciler.render.json_plan import counts
 from reconciler.render.names import entity_text, parts_text
 from reconciler.render.reasons import REASONS, SECTIONS, SectionKind, sections
+from reconciler.render.recorded import Recorded, recorded_facts
 from reconciler.render.rows import (
     by_how_much,
     change_rows,
@@ -44,6 +45,7 @@ class Look:
         owned: Our records; ``None`` where nobody kept any.
         history: What the audit log tells; ``None`` where no log was given.
         declared: Whether there were documents at all; without them a plan says nothing.
+        recorded: What recorded use says; ``None`` = nobody asked.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Look:
     owned: Owned | None = None
     history: History | None = None
     declared: bool = True
+    recorded: Recorded | None = None
 
 
 def cluster_facts(look: Look, ledger: Ledger) -> dict[str, Json]:
@@ -115,6 +118,7 @@ def cluster_facts(look: Look, ledger: Ledger) -> dict[str, Json]:
                 preview.verdict.refused.items(), key=lambda item: entity_text(item[0])
             )
         ],
+        "recorded": None if look.recorded is None else recorded_facts(look.recorded, ledger),
         "warnings": [word(one) for one in preview.warnings],
         "advice": [[word(one.place), word(one.message)] for one in preview.advice],
         "quotas": _quotas(look, ledger),

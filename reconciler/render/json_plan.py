@@ -27,8 +27,15 @@ KIND: Final = "kquota-plan"
 FORMAT: Final = 1
 
 
-def plan_document(preview: Preview) -> dict[str, Json]:
-    """The document of a preview; equal facts give equal documents."""
+def plan_document(
+    preview: Preview, simulation: Mapping[str, Json] | None = None
+) -> dict[str, Json]:
+    """The document of a preview; equal facts give equal documents.
+
+    Args:
+        preview: The plan and what belongs to it.
+        simulation: What recorded use says (``whatif_json``); ``None`` = nobody asked. No part of the digest.
+    """
     plan = preview.plan
     effects = preview.impact.effects if preview.impact is not None else ()
     grounds = {(one.entity, one.key): one for one in preview.basis.pairs}
@@ -105,6 +112,8 @@ def plan_document(preview: Preview) -> dict[str, Json]:
         document[name] = [finding_row(one) for one in findings]
     if preview.snapshot_at is not None:
         document["snapshotTakenAt"] = instant(preview.snapshot_at)
+    if simulation is not None:
+        document["simulation"] = simulation
     return document
 
 

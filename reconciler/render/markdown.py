@@ -19,6 +19,7 @@ from reconciler.render.impact_rows import (
     never_rows,
 )
 from reconciler.render.names import entity_text, html, markdown, prose
+from reconciler.render.recorded import Recorded, recorded_markdown
 from reconciler.render.rows import (
     Row,
     change_rows,
@@ -50,6 +51,7 @@ def plan_markdown(
     title: str = "",
     marker: str = "",
     cut: Cut | None = None,
+    recorded: Recorded | None = None,
 ) -> str:
     """A plan as Markdown of at most ``limit`` characters.
 
@@ -59,6 +61,7 @@ def plan_markdown(
         title: Heading, such as the name of the cluster; escaped here.
         marker: A hidden line that finds the comment again; must be an HTML comment.
         cut: Says what became of rows that did not fit, such as a link to the full text.
+        recorded: What recorded use says; ``None`` = nobody asked.
     """
     head = [marker] if marker else []
     head += [
@@ -69,6 +72,8 @@ def plan_markdown(
         prose(summary(preview)),
     ]
     head += _fitting(_alerts(preview), limit // 2)
+    if recorded is not None:
+        head += recorded_markdown(recorded, room=limit // 4)
     if preview.impact is not None:
         head += (
             ["", *(prose(line) for line in impact_lines(preview))] if impact_lines(preview) else []

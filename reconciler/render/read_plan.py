@@ -4,9 +4,9 @@ The digest is computed from the operations that are read, and must be the one th
 shows an edit; it is no signature, so ``apply`` also recomputes the plan from the documents.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import ConfigError, QuotaValueError, StalePlan
 from reconciler.quota.basis import Basis, Ground
@@ -22,6 +22,9 @@ from reconciler.render.documents import Reader, load
 from reconciler.render.json_plan import FORMAT, KIND
 from reconciler.render.names import entity_text
 from reconciler.render.reasons import REASONS, SECTIONS
+
+if TYPE_CHECKING:
+    from reconciler.usage.findings import Simulation
 
 _KEYS = {str(key): key for key in Key}
 _CAUSES = {str(cause): cause for cause in Cause}
@@ -58,7 +61,8 @@ def read_plan(text: str, *, where: str) -> Preview:
         if error.key == "format":
             raise StalePlan(str(error), differences=(error.message,), hint=error.hint) from error
         raise
-    fields = top.fields(*_USED, *_OTHERS, optional=("snapshotTakenAt",))
+    fields = top.fields(*_USED, *_OTHERS, optional=("snapshotTakenAt", "simulation"))
+    _ = simulation_of(fields)
     quick = _Quick()
     read = [quick.change(one.value) or _change(one) for one in fields["changes"].items()]
     plan = Plan(
@@ -96,6 +100,19 @@ def read_plan(text: str, *, where: str) -> Preview:
             tool_version=origin["toolVersion"].text(),
         ),
     )
+
+
+def simulation_of(fields: Mapping[str, Reader]) -> "Simulation | None":
+    """What recorded use said when the plan was made; ``None`` = nobody asked.
+
+    Raises:
+        ConfigError: The section was edited, or made by another version.
+    """
+    if "simulation" not in fields:
+        return None
+    from reconciler.render.whatif_json import read_whatif  # noqa: PLC0415 - the models of use, only for plans that hold them
+
+    return read_whatif(fields["simulation"], fields["clusterId"].text())
 
 
 class _Quick:

@@ -8,7 +8,7 @@ sentence that we know how to derive must be the derived one, so that a made-up d
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.quota.advice import Warning as Advice
 from reconciler.quota.change import Change, Finding
@@ -28,9 +28,12 @@ from reconciler.quota.twins import Twin
 from reconciler.render.documents import Reader, load
 from reconciler.render.json_plan import FORMAT, KIND, counts
 from reconciler.render.names import entity_text
-from reconciler.render.read_plan import read_plan
+from reconciler.render.read_plan import read_plan, simulation_of
 from reconciler.render.reasons import REASONS, SECTIONS, section_of
 from reconciler.render.units import instant
+
+if TYPE_CHECKING:
+    from reconciler.usage.findings import Simulation
 
 T = TypeVar("T")
 
@@ -76,6 +79,11 @@ def read_preview(text: str, *, where: str) -> Preview:
     )
     _check_sums(fields, preview)
     return preview
+
+
+def read_simulation(text: str, *, where: str) -> "Simulation | None":
+    """What recorded use said when a plan was made, ``None`` = nobody asked; errors as :func:`read_preview`."""
+    return simulation_of(dict(load(text, kind=KIND, format_version=FORMAT, where=where).pairs()))
 
 
 def _list(reader: Reader, make: Callable[[Reader], T]) -> tuple[T, ...]:

@@ -10,6 +10,7 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.report import Preview
 from reconciler.render.documents import Json
 from reconciler.render.names import entity_text, escaped
+from reconciler.render.recorded import Recorded
 from reconciler.render.units import limit
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -26,6 +27,7 @@ RULES: Final[Mapping[str, tuple[Level, str]]] = {
     "drift": ("warning", "A live value differs from the one last applied."),
     "removal": ("note", "A change removes a limit."),
     "change": ("note", "A change sets a limit."),
+    "evidence": ("error", "Recorded use breaks the what-if policy."),
 }
 """Rule id -> level and sentence. The order is that of ``ruleIndex``."""
 
@@ -67,9 +69,9 @@ def findings_of(problems: Iterable[Problem], *, rule: str = "manifest") -> tuple
     )
 
 
-def plan_findings(preview: Preview) -> tuple[Finding, ...]:
+def plan_findings(preview: Preview, recorded: Recorded | None = None) -> tuple[Finding, ...]:
     """What reviewers of changed lines should see of a plan: what stands in its way, and each change at its rule."""
-    made: list[Finding] = []
+    made: list[Finding] = [] if recorded is None else _refused_by_use(preview, recorded)
     for conflict in preview.plan.conflicts:
         pair = f"{entity_text(conflict.entity)} {conflict.key}"
         places = ", ".join(claim.place(conflict.key) for claim in conflict.claims)
@@ -101,6 +103,20 @@ def plan_findings(preview: Preview) -> tuple[Finding, ...]:
         shown = f"{limit(drifted.key, drifted.applied)} -> {limit(drifted.key, drifted.live)}"
         made.append(_at(place, "drift", f"{entity_text(drifted.entity)} {drifted.key}: {shown}"))
     return tuple(sorted(made))
+
+
+def _refused_by_use(preview: Preview, recorded: Recorded) -> list[Finding]:
+    """What recorded use says against a plan, at the rules that ask for it; a limit that falls away has no place."""
+    places = {
+        (one.entity, one.key): one.claim.place(one.key)
+        for one in preview.plan.changes
+        if one.claim is not None
+    }
+    found: list[Finding] = []
+    for refusal in recorded.refusals:
+        place = places.get((refusal.entity, refusal.key), "") if refusal.entity is not None else ""
+        found.append(_at(place, "evidence", refusal.says))
+    return found
 
 
 def _at(place: str, rule: str, message: str) -> Finding:

@@ -17,6 +17,7 @@ from reconciler.render.impact_rows import (
 )
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.reasons import SectionKind
+from reconciler.render.recorded import Recorded, recorded_text
 from reconciler.render.rows import (
     Row,
     change_rows,
@@ -45,13 +46,20 @@ SHOWN_TROUBLE: Final = 1_000
 PLAIN: Final = Style()
 
 
-def plan_text(preview: Preview, *, style: Style = PLAIN, verbose: bool = False) -> str:
+def plan_text(
+    preview: Preview,
+    *,
+    style: Style = PLAIN,
+    verbose: bool = False,
+    recorded: Recorded | None = None,
+) -> str:
     """A plan.
 
     Args:
         preview: The plan and what belongs to it.
         style: Colours and width.
         verbose: Whether long lists are shown whole.
+        recorded: What recorded use says; ``None`` = nobody asked.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
     most = None if verbose else SHOWN
@@ -66,6 +74,8 @@ def plan_text(preview: Preview, *, style: Style = PLAIN, verbose: bool = False) 
         lines += ["", style.paint(PER_BROKER, "dim")]
     lines += _paragraph(impact_lines(preview))
     lines += _meaning(preview, style, most=None if verbose else SHOWN_AFFECTED)
+    if recorded is not None:
+        lines += recorded_text(recorded, style=style, most=None if verbose else SHOWN_AFFECTED)
     for section in finding_sections(preview, most=None if verbose else _shown_of):
         heading = f"{section.kind.title} ({section.total})"
         lines += ["", style.paint(heading, "bold", section.kind.colour)]

@@ -26,6 +26,12 @@ if [[ ${OFFLINE} == true ]]; then
   words+=(--offline)
   if [[ -n ${SNAPSHOT} ]]; then words+=(--snapshot "${SNAPSHOT}"); fi
 fi
+case "${EVIDENCE:-none}" in
+  auto) ;;
+  none) words+=(--no-evidence) ;;
+  *) words+=("--evidence=${EVIDENCE}") ;;
+esac
+if [[ ${REQUIRE_EVIDENCE:-false} == true ]]; then words+=(--require-evidence); fi
 
 code=0
 told "${folder}/out" "${folder}/err" kquota "${words[@]}" || code=$?

@@ -69,6 +69,7 @@ function standing(look) {
   if (counts.conflicts) return ["bad", "Nothing can be applied", `${count(counts.conflicts, "conflict")} between documents`];
   if (counts.refused) return ["bad", "The broker would refuse part of it", `${count(counts.refused, "entity", "entities")} would be rejected`];
   if (counts.violations) return ["bad", "Refused by guards", `${count(counts.violations, "violation")}; nothing would be applied`];
+  if (look.recorded !== null && look.recorded.refusals.length) return ["bad", "Refused for what recorded use says", `${count(look.recorded.refusals.length, "figure")} beyond what the policy tolerates`];
   if (!look.changes.length) return counts.drift
     ? ["warn", "Nothing to apply, but there is drift", word(look.summary)]
     : ["good", "In sync", word(look.summary)];
@@ -89,7 +90,7 @@ function sectionsOf(look) {
   const found = new Map(look.findings.map((one) => [one.name, one]));
   const drift = found.get("drift");
   found.delete("drift");
-  const planned = look.declared ? [changesSection(look), exclusiveSection(look), affectedSection(look)] : [];
+  const planned = look.declared ? [changesSection(look), exclusiveSection(look), affectedSection(look), recordedSection(look)] : [];
   const first = facts.page === "plan";
   return [
     troubleSection(look), ...(first ? planned : []), lookupSection(look),

@@ -111,6 +111,27 @@ function affectedSection(look) {
     }) : says(look.known ? `None of the ${count(look.known, "known client")} gets another limit.` : "No client is known that could be asked about."));
 }
 
+/** What the plan does to recorded use; rows are those of reconciler/render/recorded.py. */
+function recordedSection(look) {
+  const found = look.recorded;
+  if (found === null) return null;
+  const tones = { "!": "bad", "?": "warn" };
+  return section("recorded", "What recorded use says", found.rows.length,
+    element("p", {}, word(found.headline)), found.evidence.map((at) => says(word(at))),
+    found.rows.length ? makeTable({
+      label: "What recorded use says", noun: "client", rows: found.rows, note: "Press a heading to sort.",
+      columns: [
+        { title: "Who", text: (row) => word(row[0]), cell: (row) => element("bdi.mono", {}, word(row[0])) },
+        column.words("What", 1, { facet: true }),
+        { title: "Now → then", text: (row) => `${word(row[2])} → ${word(row[3])}`, cell: (row) => element("span.small", {}, `${word(row[2])} → ${word(row[3])}`) },
+        { title: "Recorded use", text: (row) => word(row[4]), cell: (row) => element("span.wide", {}, word(row[6]) ? [pill(word(row[6]) === "!" ? "worse" : "not known", tones[word(row[6])]), " "] : null, word(row[4])) },
+        { title: "Worst broker", text: (row) => word(row[5]), cell: (row) => element("span.small", {}, word(row[5])) },
+      ],
+    }) : null,
+    found.rows.length ? says(word(found.says)) : null,
+    found.notes.length ? element("ul.sentences", {}, found.notes.map((at) => element("li", {}, word(at)))) : null);
+}
+
 function quotasSection(look) {
   const shown = facts.keys.map((_, at) => at).filter((at) => look.quotas.some((row) => row[at + 1] !== null));
   const rows = look.quotas.map((row) => [...row, levelOf(facts.entities[row[0]])]);
@@ -166,6 +187,7 @@ function troubleSection(look) {
   const name = (at) => element("span.entity", {}, entityNode(at));
   const groups = [
     ["Refused by guards", look.violations.map(([at, key, message, place, allow]) => line("bad", word(place), at === null ? null : [name(at), ": "], word(message), element("span.where", {}, `allowed with ${word(allow)}`)))],
+    ["Refused for what recorded use says", look.recorded === null ? [] : look.recorded.refusals.map((at) => line("bad", "", word(at)))],
     ["Conflicts: nothing can be applied", look.conflicts.map(([at, key, claims]) => line("bad", "", name(at), ` ${facts.keys[key].name} is claimed by ${claims.map(word).join(" and ")}`))],
     ["The broker would refuse", look.refused.map(([at, code, message]) => line("bad", "", name(at), `: ${word(code)}: ${word(message)}`))],
     ["Warnings", look.warnings.map((at) => line("warn", "", word(at)))],

@@ -1,0 +1,258 @@
+"""``--evidence``: what recorded use says to a plan. Opens published evidence and reads only what the plan changes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.extras import needs
+from reconciler.cli.options import packed
+from reconciler.errors import ClientError, LakeError, QuotaValueError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.planning import Task
+    from reconciler.cli.where import Target
+    from reconciler.client import QuotaClient
+    from reconciler.lake.evidence import Published
+    from reconciler.reconcile import Prepared
+    from reconciler.usage.findings import Evidence, ImpactRow, Simulation
+    from reconciler.usage.question import Question
+    from reconciler.usage.tiers import WhatIfPolicy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+AUTO: Final = "auto"
+MAX_AGE_S: Final = 48 * 3600.0
+"""How old evidence may be where the cluster does not say (telemetry.maxEvidenceAge)."""
+
+AT_ONCE: Final = 60
+"""Series in memory at one time: 2.4 million samples of a fortnight at 30 s."""
+
+MOST_SERIES: Final = 1_500
+"""More than this is a job for `kquota spark simulate`: 60 million samples are a minute of waiting."""
+
+TOO_MANY: Final = (
+    "a preview does not read so many series; `kquota spark simulate` reads all of them"
+)
+NO_EVIDENCE: Final = "no evidence counts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What was typed about evidence.
+
+    Attributes:
+        evidence: An address; ``auto`` = the cluster's ``telemetry.evidenceUri``, if it has one.
+        no_evidence: Leave it out.
+        require_evidence: Exit 5 unless everything that changes could be judged.
+    """
+
+    evidence: str
+    no_evidence: bool
+    require_evidence: bool
+
+    def __post_init__(self) -> None:
+        if self.no_evidence and (self.require_evidence or self.evidence != AUTO):
+            raise UsageError("--no-evidence contradicts --evidence and --require-evidence")
+
+
+_OPTIONS: Final = (
+    ("evidence", click.option("--evidence", metavar="URI", default=AUTO,
+        help="Published evidence of use: a folder, s3://, gs://, az://, https://; auto (default) = the cluster's telemetry.evidenceUri.")),
+    ("no_evidence", click.option("--no-evidence", is_flag=True, help="Do not look at recorded use.")),
+    ("require_evidence", click.option("--require-evidence", is_flag=True,
+        help="Exit 5 unless recorded use says something of everything that changes.")),
+)  # fmt: skip
+
+
+def evidence_options(function: F) -> F:
+    """The options of :class:`Asking`, handed over as ``asking``."""
+    decorate: Callable[[F], F] = packed(
+        "asking", Asking, [name for name, _ in _OPTIONS], [option for _, option in _OPTIONS]
+    )
+    return decorate(function)
+
+
+def address_of(target: "Target", asking: Asking) -> str:
+    """Where the evidence of a cluster is; "" = nowhere."""
+    if asking.no_evidence:
+        return ""
+    if asking.evidence != AUTO:
+        return asking.evidence
+    configured = str(target.settings.telemetry.get("evidenceUri", ""))
+    if configured and "://" not in configured:
+        return str(target.root / configured)
+    return configured
+
+
+def simulated(
+    console: Console,
+    task: "Task",
+    prepared: "Prepared",
+    asking: Asking,
+    callback: str | None = None,
+) -> "Simulation | None":
+    """What recorded use says to a plan; ``None`` where nobody asked, or nothing changes.
+
+    Args:
+        console: Where warnings go.
+        task: The documents and the trusted configuration.
+        prepared: The plan.
+        asking: What was typed.
+        callback: The custom quota callback of the brokers, if they have one.
+
+    Raises:
+        UsageError: The extra ``usage`` is missing, and evidence was asked for by name.
+        LakeError: An address that was typed is none.
+    """
+    if not prepared.plan.changes:
+        return None
+    target = task.target
+    address = address_of(target, asking)
+    if not address and not asking.require_evidence:
+        return None
+    if address and (asking.require_evidence or asking.evidence != AUTO):
+        needs("usage", "--evidence")
+    policy = policy_of(console, task)
+    published = _published(target, prepared, asking, address)
+    if published.note.stale:
+        console.warning(f"evidence of {target.shown}: {published.note.stale}")
+    return _told(prepared, published, policy, callback)
+
+
+async def quota_callback(client: "QuotaClient") -> str | None:
+    """The custom quota callback of the brokers; who may not ask takes them to follow Kafka's own rules."""
+    try:
+        return await client.quota_callback()
+    except ClientError:
+        return None
+
+
+def policy_of(console: Console, task: "Task") -> "WhatIfPolicy":
+    """The trusted what-if policy, with the tiers that documents say they belong to.
+
+    Raises:
+        UsageError: The policy is in itself wrong.
+    """
+    from reconciler.manifest.whatif_policy import policy_of as made
+
+    project = task.target.project
+    documents = chain.from_iterable(task.desired.claims.values())
+    try:
+        policy = made({} if project is None else project.simulate, documents)
+    except QuotaValueError as wrong:  # a project that was parsed was checked
+        raise UsageError(f"spec.simulate: {wrong.message}") from wrong
+    for name in policy.unknown:
+        console.warning(f"no tier is called {name!r}; known are {', '.join(policy.names)}")
+    return policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """Evidence that cannot be had, and why."""
+
+    note: "Evidence"
+
+
+def _published(
+    target: "Target", prepared: "Prepared", asking: Asking, address: str
+) -> "Published | Nothing":
+    cluster_id = prepared.plan.cluster_id
+    if not address:
+        return _nothing(cluster_id, "none is configured (telemetry.evidenceUri) or named (--evidence)")  # fmt: skip
+    if not cluster_id:
+        return _nothing(cluster_id, "nobody says which cluster this is; set expectedClusterId, or plan with a snapshot")  # fmt: skip
+    try:
+        needs("usage", "evidence")
+    except UsageError as missing:
+        return _nothing(cluster_id, f"{missing.message}: {missing.hint}")
+    from reconciler.lake import evidence, store
+
+    try:
+        place = store.opened(address)
+    except LakeError as error:
+        if asking.evidence != AUTO:
+            raise
+        return _nothing(cluster_id, error.message)
+    try:
+        return evidence.opened(
+            place, cluster_id, round(prepared.seen.at * 1000), round(_max_age(target) * 1000)
+        )
+    except LakeError as error:
+        return _nothing(cluster_id, error.message)
+
+
+def _max_age(target: "Target") -> float:
+    from reconciler.manifest.cluster import seconds
+
+    written = target.settings.telemetry.get("maxEvidenceAge")
+    return MAX_AGE_S if written is None else seconds(written)
+
+
+def _nothing(cluster_id: str, why: str) -> Nothing:
+    from reconciler.usage.findings import Evidence
+
+    return Nothing(note=Evidence(cluster_id=cluster_id, stale=why))
+
+
+def _told(
+    prepared: "Prepared",
+    published: "Published | Nothing",
+    policy: "WhatIfPolicy",
+    callback: str | None,
+) -> "Simulation":
+    from dataclasses import replace
+
+    from reconciler.quota.change import apply_to
+    from reconciler.usage.question import asked
+    from reconciler.usage.samples import QuotaType
+    from reconciler.usage.whatif import told, unread
+
+    before, plan = prepared.seen.live, prepared.plan
+    after = apply_to(before, plan.changes)
+    note = published.note
+    if isinstance(published, Nothing) or note.stale:
+        question = asked(plan.cluster_id, before, after, {}, frozenset(QuotaType))
+        rows = tuple(replace(row, why=NO_EVIDENCE) for row in unread(question, NO_EVIDENCE))
+        return told(rows, [note], policy, notes=question.notes)
+    kinds = [kind for kind in QuotaType if published.measured(kind)]
+    question = asked(
+        plan.cluster_id,
+        before,
+        after,
+        {kind: published.seen(kind) for kind in kinds},
+        frozenset(kinds),
+        callback=callback,
+        recorded=published.state,
+    )
+    try:
+        rows = _rows(published, question)
+    except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
+        note = replace(note, stale=error.message)
+        rows = unread(question, NO_EVIDENCE)
+    return told(rows, [note], policy, questions=[question])
+
+
+def _rows(published: "Published", question: "Question") -> "tuple[ImpactRow, ...]":
+    """Every row, read in portions."""
+    from reconciler.usage.whatif import judged, portions, unread
+
+    parts, beyond = portions(question, at_once=AT_ONCE, most=MOST_SERIES)
+    found: list[ImpactRow] = []
+    for part in parts:
+        series = {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()}
+        found += judged(part, series, published.cadence)
+    return (*found, *unread(beyond, TOO_MANY))
+
+
+def code_of(found: "Simulation | None", asking: Asking) -> Exit:
+    """What recorded use alone exits with."""
+    if found is None:
+        return Exit.DONE
+    if found.breaches:
+        return Exit.REFUSED
+    return Exit.EVIDENCE if asking.require_evidence and not found.enough else Exit.DONE

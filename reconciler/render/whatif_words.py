@@ -1,0 +1,164 @@
+"""A simulation in words: per tenant one sentence that says what its limit will do to what it used, and how sure that is."""
+
+from typing import Final
+
+from reconciler.render.names import quoted
+from reconciler.render.recorded import Recorded, Refusal, UseRow
+from reconciler.render.units import age, count
+from reconciler.render.use_words import (
+    bucket_text,
+    length_text,
+    moment_text,
+    per_day_text,
+    share_text,
+    type_text,
+    units_text,
+)
+from reconciler.usage.censoring import Bound
+from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation, TierBreach
+from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType
+from reconciler.usage.tables import read_entity
+from reconciler.usage.throttle import Model
+from reconciler.usage.verdict import Verdict
+from reconciler.usage.whatif import Tenant, tenants
+
+_AT_LEAST: Final = {Bound.EXACT: "", Bound.AT_LEAST: "at least ", Bound.AT_MOST: "at most "}
+_DOES: Final = {
+    Model.BACKLOG: "throttled",
+    Model.TOKENS: "throttled",
+    Model.REJECTED: "connections refused",
+    Model.APPROXIMATE: "over the limit, which delays each request by up to a second,",
+}
+_BLIND_SAYS: Final = {
+    Verdict.NOT_IDENTIFIABLE: "Cannot be told: the change regroups clients that were recorded together, so no figure would be honest.",
+    Verdict.NO_DATA: 'No data: nothing was recorded that could tell; it does not mean "no impact".',
+}
+_MARKS: Final = {Verdict.WORSE: "!", Verdict.NOT_IDENTIFIABLE: "?", Verdict.NO_DATA: "?"}
+
+
+def recorded_of(found: Simulation, *, at: float) -> Recorded:
+    """The section.
+
+    Args:
+        found: What was simulated.
+        at: When the plan was made, in seconds since the epoch: evidence is as old as then.
+    """
+    groups = tenants(found.rows)
+    return Recorded(
+        headline=_headline(groups, found),
+        evidence=tuple(_evidence(one, at) for one in found.evidence),
+        rows=tuple(_row(one) for one in groups),
+        left_out=found.left_out,
+        refusals=tuple(map(_refusal, found.breaches)),
+        notes=(*_blind_notes(groups), *found.notes),
+    )
+
+
+def _headline(groups: tuple[Tenant, ...], found: Simulation) -> str:
+    if found.evidence and all(one.stale for one in found.evidence):
+        return "nothing: no evidence counts, so whether anybody will be throttled is not known"
+    worse = [one for one in groups if one.worst.verdict is Verdict.WORSE]
+    late = sum((one.worst.after_over_timeout_ms or 0) > 0 for one in worse)
+    blind = sum(one.worst.verdict in BLIND for one in groups)
+    parts = [f"{count(len(worse), 'client')} of {len(groups):,} will be worse off"] if worse else []
+    parts += [f"{count(late, 'client')} will lose records (delays above 120 s)"] if late else []
+    parts += [f"{blind:,} of {len(groups):,} cannot be judged"] if blind else []
+    if not parts:
+        return "nobody who is affected will be worse off"
+    more = f"; {count(found.left_out, 'row')} more only counted" if found.left_out else ""
+    return ", ".join(parts) + more
+
+
+def _evidence(one: Evidence, at: float) -> str:
+    """``14 d until 2026-11-21 18:00 UTC (3 h old), ...``; why it does not count goes first."""
+    if not one.to_ms:
+        return f"no evidence of cluster {quoted(one.cluster_id)}: {one.stale}"
+    old = age(max(0.0, at - one.to_ms / 1000))
+    window = f"{length_text(one.to_ms - one.from_ms)} until {moment_text(one.to_ms)} ({old} old)"
+    facts = [
+        f"evidence of cluster {quoted(one.cluster_id)}: {window}",
+        f"read every {length_text(one.step_ms)}",
+        f"brokers answered in {share_text(one.coverage_ppm)} of it",
+    ]
+    if one.source:
+        facts.append(one.source)
+    if one.stale:
+        facts.insert(0, f"does not count: {one.stale}")
+    return "; ".join((*facts, *one.partial))
+
+
+def _row(tenant: Tenant) -> UseRow:
+    one = tenant.worst
+    kind = one.quota_type
+    where = "" if not one.broker_id else f"broker {one.broker_id}"
+    if tenant.brokers > 1:
+        where += f"; throttled on {tenant.throttled} of {tenant.brokers}"
+    return UseRow(
+        who=bucket_text(one.bucket, any_name=one.any_name),
+        what=type_text(kind),
+        before=_limit(kind, one.before_units),
+        after=_limit(kind, one.after_units),
+        says=_says(one),
+        where=where,
+        mark=_MARKS.get(one.verdict, ""),
+    )
+
+
+def _limit(kind: QuotaType, units: int | None) -> str:
+    return "no limit" if units is None else units_text(kind, units)
+
+
+def _says(one: ImpactRow) -> str:
+    match one.verdict:
+        case Verdict.NOT_IDENTIFIABLE:
+            return f"cannot be told: {one.why or 'the bound of its use is above the limit'}"
+        case Verdict.NO_DATA:
+            return f"no data: {one.why}"
+        case Verdict.SAFE_BY_BOUND:
+            return "not throttled, even if all that was recorded were its own"
+        case _:
+            return _figures(one)
+
+
+def _figures(one: ImpactRow) -> str:
+    if one.after_throttled_ms is None:
+        return "less throttled than now; by how much cannot be told from use that was held back"
+    does = _DOES[one.model]
+    if not one.after_throttled_ms and not one.before_throttled_ms:
+        return f"never {does.split(',')[0]}, as now" + _observed(one)
+    said = f"{_AT_LEAST[one.bound]}{does} {per_day_text(one.after_throttled_ms, one.covered_ms)}"
+    said += f" (now {per_day_text(one.before_throttled_ms, one.covered_ms)})"
+    if one.after_max_delay_ms:
+        said += f", worst delay {_AT_LEAST[one.bound]}{length_text(one.after_max_delay_ms)}"
+    if one.after_over_timeout_ms:
+        daily = per_day_text(one.after_over_timeout_ms, one.covered_ms)
+        said += f"; {daily} above 120 s, where producers lose records"
+    return said + _observed(one)
+
+
+def _observed(one: ImpactRow) -> str:
+    """What the broker was seen to do goes beside what the model says of today, where they differ."""
+    seen = one.observed_throttled_ms
+    parts: list[str] = []
+    if seen and seen * DAY_MS > 60_000 * one.covered_ms:
+        parts.append(f"seen throttled {per_day_text(seen, one.covered_ms)}")
+    if one.censored_ms and one.covered_ms:
+        share = share_text(one.censored_ms * MILLION // one.covered_ms)
+        parts.append(f"held back in {share} of the time")
+    return f"; {', '.join(parts)}" if parts else ""
+
+
+def _refusal(one: TierBreach) -> Refusal:
+    row, breach = one.row, one.breach
+    broker = f" on broker {row.broker_id}" if row.broker_id else ""
+    return Refusal(
+        entity=read_entity(row.source_entity) if row.source_entity else None,
+        key=KEY_OF[row.quota_type],
+        says=f"{bucket_text(row.bucket, any_name=row.any_name)} ({type_text(row.quota_type)}, tier {quoted(one.tier)}):"
+        f" {breach.what} {length_text(breach.found_ms)}, allowed {length_text(breach.allowed_ms)}{broker}",
+    )
+
+
+def _blind_notes(groups: tuple[Tenant, ...]) -> tuple[str, ...]:
+    found = {one.worst.verdict for one in groups}
+    return tuple(says for verdict, says in _BLIND_SAYS.items() if verdict in found)
