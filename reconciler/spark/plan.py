@@ -13,9 +13,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from reconciler.quota.keys import COLUMNS, EPSILON, RULES
+from reconciler.quota.keys import COLUMNS
 from reconciler.quota.owned import SETTLING_SECONDS
 from reconciler.spark.entities import level, meant, slots
+from reconciler.spark.limits import normal
 from reconciler.spark.schemas import conforming
 from reconciler.spark.sides import Sides
 from reconciler.spark.verdicts import FLAGS, NOBODY, VALUES, Verdict, decide
@@ -32,7 +33,6 @@ _OWNED: Final = (
     "intent_deletion_policy", "intent_at_s", "overridden", "override_value", "override_until_s",
     "override_before", "override_declared", "override_ends_with_document",
 )  # fmt: skip
-_WHOLE: Final = tuple(str(key) for key in COLUMNS if RULES[key].whole)
 _VERDICT: Final = (
     "pattern string, kind string, cause string, action string, after_from string, document_from string,"
     " in_sync boolean, ignored boolean"
@@ -235,12 +235,7 @@ def _owner(document: str, policy: str) -> Column:
 
 
 def _normal(name: str) -> Column:
-    """``keys.whole_if_near`` for keys of whole numbers; other values as they are (NaN equals itself in Spark)."""
-    value = fn.col(name)
-    near = fn.col("quota_key").isin(list(_WHOLE)) & (
-        fn.abs(value - fn.rint(value)) <= fn.lit(EPSILON)
-    )
-    return fn.when(near, fn.rint(value)).otherwise(value)
+    return normal(fn.col("quota_key"), fn.col(name))
 
 
 def _same(one: str, other: str) -> Column:

@@ -25,7 +25,7 @@ BUCKET: Final = ("cluster_id", "quota_type", "group_kind", "user", "client_id", 
 
 _OF_CLIENTS: Final = tuple(str(key) for key in COLUMNS if not RULES[key].on_ip)
 _OF_IPS: Final = tuple(str(key) for key in COLUMNS if RULES[key].on_ip)
-_LEVELS_OF_KIND: Final = {
+LEVELS_OF_KIND: Final = {
     GroupKind.USER: (3, 6),
     GroupKind.CLIENT: (7, 8),
     GroupKind.PAIR: (1, 2, 4, 5),
@@ -104,7 +104,7 @@ def tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
     for side in (*CLIENT_SIDES, *IP_SIDES):
         found = _beside(found, laid_out(there, side, ()), side, ("cluster_id", "quota_key"))
     held: Column | None = None
-    for kind, levels in _LEVELS_OF_KIND.items():
+    for kind, levels in LEVELS_OF_KIND.items():
         first = fn.coalesce(*(fn.col(column(number)) for number in levels))
         is_kind = fn.col("group_kind") == str(kind)
         held = fn.when(is_kind, first) if held is None else held.when(is_kind, first)
