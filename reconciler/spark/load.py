@@ -4,6 +4,7 @@ The definitions are :mod:`reconciler.usage.load` and :mod:`reconciler.usage.capa
 64 bits could be too few.
 """
 
+import datetime as dt
 from typing import Final
 
 import pyarrow as pa
@@ -12,8 +13,9 @@ from pyspark.sql import functions as fn
 
 from reconciler.lake import arrow
 from reconciler.spark import columns, fold
+from reconciler.spark.resolve import BUCKET
 from reconciler.spark.schemas import conforming, struct
-from reconciler.spark.use import BUCKET, SERIES
+from reconciler.spark.use import SERIES
 from reconciler.usage.capacity import Use, shares
 from reconciler.usage.load import COINCIDENT_PPM, MOST_PPM, Basis
 from reconciler.usage.reports import Direction
@@ -52,7 +54,7 @@ def moments(
 
     Args:
         samples: ``usage_sample`` of produce and fetch; other types are passed over.
-        limits: :data:`~reconciler.spark.use.BUCKET` and ``limit_units``, for buckets that have a limit.
+        limits: :data:`~reconciler.spark.resolve.BUCKET` and ``limit_units``, for buckets that have a limit.
         brokers: ``broker_sample``.
         max_gap_ms: A longer gap begins a session.
 
@@ -117,13 +119,14 @@ def load_ppm(served: Column, dt: Column, available: Column) -> Column:
     )
 
 
-def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame) -> DataFrame:
+def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame, day: dt.date) -> DataFrame:
     """Rows of ``capacity_row``.
 
     Args:
         at: What :func:`budgeted` gave.
-        limits: :data:`~reconciler.spark.use.BUCKET` and ``limit_units``.
+        limits: :data:`~reconciler.spark.resolve.BUCKET` and ``limit_units``.
         seen: :data:`~reconciler.spark.use.SERIES` of every bucket that a broker saw.
+        day: The last day of the window, by which results are kept.
     """
     known = at.withColumn(
         "load_ppm", load_ppm(fn.col("served_units"), fn.col("dt_ms"), fn.col("budget_units"))
@@ -176,7 +179,8 @@ def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame) -> DataFrame:
         found.join(promised(limits, seen), list(BROKER), "left")
         .withColumn("unattributed_ppm", unattributed)
         .withColumn("basis", basis)
-        .withColumn("committed_ppm", committed),
+        .withColumn("committed_ppm", committed)
+        .withColumn("day", fn.lit(day)),
         CAPACITY_ROW,
     )
 
@@ -237,15 +241,17 @@ def hot(five_minutes: DataFrame, at: DataFrame, span_ms: int, most: int) -> Data
     )
 
 
-def noisy(intervals: DataFrame, limits: DataFrame) -> DataFrame:
+def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
     """Rows of ``noisy_row``: the core's water-filling, asked once per hot interval; buckets without an excess are left out.
 
     Args:
         intervals: What :func:`hot` gave: few.
-        limits: :data:`~reconciler.spark.use.BUCKET` and ``limit_units``: the weights.
+        limits: :data:`~reconciler.spark.resolve.BUCKET` and ``limit_units``: the weights.
+        day: As in :func:`capacity`.
     """
     weighted = intervals.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(
-        "cluster_id", "broker_id", "bucket_ms", *BUCKET[1:], "budget_units", "rate_units", "limit_units"
+        "cluster_id", "broker_id", "bucket_ms", *BUCKET[1:], "budget_units", "rate_units", "limit_units",
+        fn.lit(day).alias("day"),
     )  # fmt: skip
     asked = weighted.groupBy("cluster_id", "broker_id", "bucket_ms", "quota_type").applyInArrow(
         _shared, struct(NOISY_ROW)

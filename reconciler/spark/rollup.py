@@ -40,7 +40,10 @@ def usage_5m(samples: DataFrame) -> DataFrame:
             fn.sum(columns.arrived(fn.col("rate_units"), lasted)).alias("sum_units"),
             fn.max("rate_units").alias("max_rate_units"),
             fn.count_if(throttled).alias("throttled_samples"),
-            fn.sum(fn.when(throttled, lasted).otherwise(nothing)).alias("throttled_ms"),
+            # Null where no sample says whether it was: a sum passes over null, and is null where all are.
+            fn.sum(
+                fn.when(throttled, lasted).when(fn.col("throttle_ms").isNotNull(), nothing)
+            ).alias("throttled_ms"),
             fn.sum(
                 fn.when(fn.col("censored") == str(Censored.YES), lasted).otherwise(nothing)
             ).alias("censored_ms"),

@@ -3,18 +3,19 @@
 The definitions are :mod:`reconciler.usage.profiles` and :mod:`reconciler.usage.histogram`.
 """
 
+import datetime as dt
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from reconciler.spark import columns
+from reconciler.spark.resolve import BUCKET
 from reconciler.spark.schemas import conforming
 from reconciler.usage.profiles import UseState
 from reconciler.usage.samples import MILLION
 from reconciler.usage.tables import USAGE_ROW
 
-BUCKET: Final = ("cluster_id", "quota_type", "group_kind", "user", "client_id", "ip")
 SERIES: Final = (*BUCKET, "broker_id")
 _PERCENTILES: Final = {"p50_units": 500_000, "p95_units": 950_000, "p99_units": 990_000}
 
@@ -59,7 +60,7 @@ def sums(five_minutes: DataFrame) -> DataFrame:
     )
 
 
-def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame) -> DataFrame:
+def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
     """Rows of ``usage_row`` for everything that was seen.
 
     Args:
@@ -67,6 +68,7 @@ def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame) -> DataFram
         hist: ``usage_hist_d`` of the window.
         limits: The columns of :data:`BUCKET`, ``limit_units`` (null = unlimited) and ``source_entity`` ("" = nobody's),
             one row for each bucket that has a limit.
+        day: The last day of the window, by which results are kept.
     """
     found = (
         sums(five_minutes)
@@ -74,16 +76,17 @@ def use(five_minutes: DataFrame, hist: DataFrame, limits: DataFrame) -> DataFram
         .join(limits.select(*BUCKET, "limit_units", "source_entity"), list(BUCKET), "left")
         .withColumn("source_entity", fn.coalesce(fn.col("source_entity"), fn.lit("")))
     )
-    return conforming(found.withColumn("state", state()), USAGE_ROW)
+    return conforming(found.withColumn("state", state()).withColumn("day", fn.lit(day)), USAGE_ROW)
 
 
-def unused(seen: DataFrame, declared: DataFrame, measured: DataFrame) -> DataFrame:
+def unused(seen: DataFrame, declared: DataFrame, measured: DataFrame, day: dt.date) -> DataFrame:
     """Rows of ``usage_row`` for limits of named buckets that nobody used: ``unused``, or ``no_data`` where nothing is counted.
 
     Args:
         seen: Rows of :func:`use`.
         declared: Buckets that a limit names whole: the columns of :data:`BUCKET`, ``limit_units``, ``source_entity``.
         measured: ``cluster_id`` and ``quota_type`` that brokers counted at all.
+        day: As in :func:`use`.
     """
     known = seen.select(*BUCKET).distinct()
     counted = (
@@ -106,6 +109,7 @@ def unused(seen: DataFrame, declared: DataFrame, measured: DataFrame) -> DataFra
             none.alias("throttled_ms"),
             zero.alias("censored_ms"),
             word.alias("state"),
+            fn.lit(day).alias("day"),
         ),
         USAGE_ROW,
     )

@@ -270,7 +270,7 @@ RECOMMENDATION: Final = _table(
 CAPACITY_ROW: Final = _table(
     "capacity_row",
     "cluster_id:text broker_id:text direction:text budget_units:long? committed_ppm:long? coincident_ppm:long?"
-    " overload_ms:long? unattributed_ppm:long? covered_ms:long basis:text",
+    " overload_ms:long? unattributed_ppm:long? covered_ms:long basis:text day:day",
     "cluster_id broker_id direction",
 )
 """What a broker can give and what is promised; ``basis``: ``measured``, ``replication_factor``, ``no_data``."""
@@ -278,7 +278,7 @@ CAPACITY_ROW: Final = _table(
 USAGE_ROW: Final = _table(
     "usage_row",
     f"cluster_id:text {_BUCKET} broker_id:text limit_units:long? source_entity:text covered_ms:long p50_units:long?"
-    " p95_units:long? p99_units:long? max_rate_units:long throttled_ms:long? censored_ms:long state:text",
+    " p95_units:long? p99_units:long? max_rate_units:long throttled_ms:long? censored_ms:long state:text day:day",
     f"cluster_id {_BUCKET_KEY} broker_id",
 )
 """Use of a bucket on a broker over the window; ``state``: ``unused``, ``idle``, ``used``, ``near_limit``, ``throttled``, ``no_data``."""
@@ -286,7 +286,7 @@ USAGE_ROW: Final = _table(
 NOISY_ROW: Final = _table(
     "noisy_row",
     f"cluster_id:text broker_id:text bucket_ms:long {_BUCKET} budget_units:long rate_units:long fair_units:long"
-    " excess_units:long",
+    " excess_units:long day:day",
     f"cluster_id broker_id bucket_ms {_BUCKET_KEY}",
 )
 """Who used more than a fair share of a broker in a hot interval (:func:`reconciler.usage.capacity.shares`)."""

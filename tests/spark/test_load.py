@@ -8,7 +8,8 @@ from pyspark.sql import functions as fn
 
 from reconciler.spark import load as spark_load
 from reconciler.spark.schemas import struct
-from reconciler.spark.use import BUCKET, SERIES
+from reconciler.spark.resolve import BUCKET
+from reconciler.spark.use import SERIES
 from reconciler.usage.capacity import Use, committed_ppm, shares
 from reconciler.usage.load import Basis, Moment, load
 from reconciler.usage.samples import Censored, QuotaType, Sample
@@ -107,7 +108,7 @@ def frames(spark, world):
 
 def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> None:
     frame, limited, budgeted = frames
-    found = spark_load.capacity(budgeted, limited, frame.select(*SERIES)).collect()
+    found = spark_load.capacity(budgeted, limited, frame.select(*SERIES), DAY).collect()
     assert len(found) == 2 * CASES
     bases = set()
     for row in found:
@@ -178,7 +179,7 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
         [("x", "produce", "user", "a", "", "", 200), ("x", "produce", "user", "b", "", "", 100)], f"{strings}, limit_units bigint"
     )  # fmt: skip
     intervals = spark_load.hot(spark.createDataFrame(five, struct(USAGE_5M)), at, 300_000, 10)
-    found = spark_load.noisy(intervals, limits).collect()
+    found = spark_load.noisy(intervals, limits, DAY).collect()
     weights = {"a": 200, "b": 100, "c": 1}
     core = shares(
         [

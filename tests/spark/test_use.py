@@ -77,7 +77,7 @@ def frames(spark):
 
 def test_every_row_is_the_profile_that_the_core_makes_of_the_samples(frames) -> None:
     series, five, hist, limits = frames
-    rows = {one.cluster_id: one for one in use.use(five, hist, limits).collect()}
+    rows = {one.cluster_id: one for one in use.use(five, hist, limits, DAY).collect()}
     assert len(rows) == len(series)
     for case, samples in series.items():
         found, row, limit = profile(samples), rows[case], limit_of(case)
@@ -96,14 +96,16 @@ def test_limits_that_nobody_used_are_told_apart_from_those_that_nobody_counts(
     spark, frames
 ) -> None:
     _, five, hist, limits = frames
-    seen = use.use(five, hist, limits)
+    seen = use.use(five, hist, limits, DAY)
     schema = limits.schema
     declared = spark.createDataFrame(
         [("1", *BUCKET, 5, "[]"), ("1", "produce", "user", "x", "", "", 5, "[1]"), ("1", "fetch", "user", "x", "", "", 5, "[2]")],
         schema,
     )  # fmt: skip
     measured = spark.createDataFrame([("1", "produce")], "cluster_id string, quota_type string")
-    found = {one.source_entity: one.state for one in use.unused(seen, declared, measured).collect()}
+    found = {
+        one.source_entity: one.state for one in use.unused(seen, declared, measured, DAY).collect()
+    }
     assert found == {"[1]": UseState.UNUSED, "[2]": UseState.NO_DATA}
 
 

@@ -8,6 +8,8 @@ from reconciler.spark.job import Job
 
 SUMMARIES: Final[dict[str, str]] = {
     "rollup": "Five-minute sums and daily histograms of what changed.",
+    "usage": "Use against limits: percentiles, throttled, near their limit, unused.",
+    "capacity": "Budgets of brokers, what is promised and served at one time, excess over fair shares.",
 }
 """In the order of the work; ``name`` lives in ``reconciler.spark.jobs.name``."""
 

@@ -1,0 +1,160 @@
+"""The job ``capacity``: budgets of brokers, what is promised and served at one time, and who goes beyond a fair share."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.errors import UsageError
+from reconciler.lake import pace
+from reconciler.lake.lake import Lake
+from reconciler.ports import Progress
+from reconciler.spark import facts, load, reading, results, told
+from reconciler.spark.job import Job, asked
+from reconciler.spark.jobs import rollup
+from reconciler.spark.resolve import BUCKET
+from reconciler.spark.rollup import INTERVAL_MS
+from reconciler.spark.span import Span
+from reconciler.spark.use import SERIES
+from reconciler.usage.capacity import HEADROOM_PPM
+from reconciler.usage.reports import Direction, UsageReport
+from reconciler.usage.samples import MAX_GAP_MS, Cadence
+from reconciler.usage.tables import (
+    BROKER_SAMPLE,
+    CAPACITY_ROW,
+    NOISY_ROW,
+    USAGE_5M,
+    USAGE_SAMPLE,
+)
+
+HOT: Final = 500
+"""Hot intervals of all brokers together that fair shares are worked out for."""
+
+FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What to look at, and what brokers can carry."""
+
+    from_ms: int = asked("begin of the window", metavar="MS")
+    to_ms: int = asked("end of the window, not included", metavar="MS")
+    capacity: tuple[str, ...] = asked(
+        "bytes/s that a broker of a cluster can take and give, - where unknown; may be repeated", default=(), metavar=FORM
+    )  # fmt: skip
+    replication_factor: int | None = asked(
+        "stands for replication where it was not recorded", default=None, metavar="N"
+    )
+    cluster: tuple[str, ...] = asked(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    most: int = asked("rows of each table to tell; all are kept in the lake", default=200, metavar="N")  # fmt: skip
+
+
+def capacity_rows(given: Iterable[str], factor: int | None) -> list[tuple[object, ...]]:
+    """Rows of :data:`reconciler.spark.load.CAPACITIES` from arguments.
+
+    Raises:
+        UsageError: One is not of :data:`FORM`, or a factor is below one.
+    """
+    if factor is not None and factor < 1:
+        raise UsageError("--replication-factor is at least 1")
+    found: list[tuple[object, ...]] = []
+    for text in given:
+        cluster, equals, numbers = text.rpartition("=")
+        parts = numbers.split(":")
+        try:
+            values = [None if one == "-" else int(one) for one in parts[:2]]
+            headroom = int(parts[2]) if len(parts) == 3 else HEADROOM_PPM
+        except ValueError:
+            values, headroom = [], 0
+        known = [one for one in values if one is not None]
+        if not cluster or not equals or len(values) != 2 or len(parts) > 3 or not 0 < headroom <= 1_000_000 or min(known, default=1) < 1:  # fmt: skip
+            raise UsageError(
+                f"--capacity {text}: not of the form {FORM}",
+                hint="for example --capacity 'abc=125000000:-:800000'",
+            )
+        for way, value in zip((Direction.INGRESS, Direction.EGRESS), values, strict=True):
+            found.append((cluster, str(way), value, headroom, factor))
+    return found
+
+
+def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> UsageReport:
+    """Work out both tables, keep all rows and tell the first.
+
+    Raises:
+        UsageError: A capacity is not of its form.
+        LakeError: The lake cannot be read or written.
+    """
+    span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    clusters = settings.cluster or None
+    capacities = spark.createDataFrame(
+        capacity_rows(settings.capacity, settings.replication_factor), load.CAPACITIES
+    )
+    _ = rollup.run(
+        spark,
+        lake,
+        rollup.Settings(cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day),
+        progress,
+    )
+    notes = facts.evidence(spark, lake, clusters, span)
+    samples, brokers, five = (
+        reading.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, name))
+        for table, name in ((USAGE_SAMPLE, "ts_ms"), (BROKER_SAMPLE, "ts_ms"), (USAGE_5M, "bucket_ms"))
+    )  # fmt: skip
+    entries = facts.in_force(spark, lake, clusters, span)
+    limits = facts.limits_of(five.select(*BUCKET).distinct(), entries).cache()
+    gaps = spark.createDataFrame(
+        [(one, found.max_gap_ms) for one, found in _paces(lake, settings, span).items()],
+        "cluster_id string, max_gap_ms bigint",
+    )
+    known = samples.join(fn.broadcast(gaps), "cluster_id", "left")
+    longest = fn.coalesce(fn.col("max_gap_ms"), fn.lit(MAX_GAP_MS))
+    progress("served at each moment", 0, 0)
+    at = load.budgeted(load.moments(known, limits, brokers, longest), capacities).cache()
+    found = load.capacity(at, limits, five.select(*SERIES), span.last_day).cache()
+    progress("fair shares", 0, 0)
+    noisy = load.noisy(load.hot(five, at, INTERVAL_MS, HOT), limits, span.last_day).cache()
+    names = [one.cluster_id for one in notes]
+    _ = results.kept(lake, found, CAPACITY_ROW, names, span=span, progress=progress)
+    _ = results.kept(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
+    capacity, more_capacity = told.capacity_rows(found, settings.most)
+    excess, more_excess = told.noisy_rows(noisy, settings.most)
+    for one in (limits, at, found, noisy):
+        _ = one.unpersist()
+    more = {CAPACITY_ROW.name: more_capacity, NOISY_ROW.name: more_excess}
+    return UsageReport(
+        evidence=notes,
+        capacity=capacity,
+        noisy=excess,
+        left_out={name: amount for name, amount in more.items() if amount},
+        notes=_notes(names, settings),
+    )
+
+
+def _inside(span: Span, name: str) -> Column:
+    return (fn.col(name) >= span.from_ms) & (fn.col(name) < span.to_ms)
+
+
+def _paces(lake: Lake, settings: Settings, span: Span) -> dict[str, Cadence]:
+    return pace.of(lake.manifests(USAGE_SAMPLE, settings.cluster or None, **facts.days(span)))
+
+
+def _notes(names: Iterable[str], settings: Settings) -> tuple[str, ...]:
+    given = {one.rpartition("=")[0] for one in settings.capacity}
+    return tuple(
+        f"{one}: no capacity is configured (spec.brokerCapacity), so there is no budget"
+        for one in names
+        if one not in given
+    )
+
+
+JOB: Final = Job(
+    name="capacity",
+    summary="Budgets of brokers, what is promised and served at one time, excess over fair shares.",
+    settings=Settings,
+    run=run,
+    example="--from-ms 1795000000000 --to-ms 1796209600000 --capacity abc=125000000:125000000",
+)

@@ -1,0 +1,123 @@
+"""The job ``usage``: use against limits in a window of whole days, with curves of what stands out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from reconciler.lake.lake import Lake
+from reconciler.ports import Progress
+from reconciler.spark import facts, reading, results, told, use
+from reconciler.spark.job import Job, asked
+from reconciler.spark.jobs import rollup
+from reconciler.spark.resolve import BUCKET
+from reconciler.spark.rollup import INTERVAL_MS
+from reconciler.spark.span import Span
+from reconciler.usage.reports import Curve, UsageReport, UsageRow
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW
+
+MOST_POINTS: Final = 400
+"""Of a curve: more cannot be told apart in a picture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What to look at."""
+
+    from_ms: int = asked("begin of the window; its whole day counts", metavar="MS")
+    to_ms: int = asked("end of the window; its whole day counts", metavar="MS")
+    cluster: tuple[str, ...] = asked(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    most: int = asked("rows to tell; all are kept in the lake", default=200, metavar="N")
+    curves: int = asked("curves of what is told first", default=12, metavar="N")
+
+
+def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> UsageReport:
+    """Bring the rollups up to date, profile every bucket on every broker, keep all rows and tell the first.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+    """
+    span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms).whole_days
+    clusters = settings.cluster or None
+    _ = rollup.run(
+        spark,
+        lake,
+        rollup.Settings(cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day),
+        progress,
+    )
+    progress("limits in force", 0, 0)
+    notes = facts.evidence(spark, lake, clusters, span)
+    five = reading.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
+    hist = reading.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
+    entries = facts.in_force(spark, lake, clusters, span).cache()
+    limits = facts.limits_of(five.select(*BUCKET).distinct(), entries)
+    seen = use.use(five, hist, limits, span.last_day)
+    unused = use.unused(seen, facts.named_limits(entries), five, span.last_day)
+    rows = seen.unionByName(unused).cache()
+    progress("profiles", 0, 0)
+    names = [one.cluster_id for one in notes]
+    _ = results.kept(lake, rows, USAGE_ROW, names, span=span, progress=progress)
+    first, left_out = told.usage_rows(rows, settings.most)
+    report = UsageReport(
+        evidence=notes,
+        usage=first,
+        curves=curves(spark, five, first, span, settings.curves),
+        left_out={USAGE_ROW.name: left_out} if left_out else {},
+    )
+    _ = rows.unpersist()
+    _ = entries.unpersist()
+    return report
+
+
+def curves(
+    spark: SparkSession, five: DataFrame, rows: Sequence[UsageRow], span: Span, most: int
+) -> tuple[Curve, ...]:
+    """Curves of the first rows that a broker saw.
+
+    Args:
+        spark: The session.
+        five: ``usage_5m`` of the window.
+        rows: What is told.
+        span: The window.
+        most: How many curves.
+    """
+    chosen = [one for one in rows if one.broker_id][:most]
+    if not chosen:
+        return ()
+    limits: told.Limits = {
+        (one.cluster_id, one.quota_type, one.bucket, one.broker_id): (
+            one.limit_units,
+            one.limit_units,
+        )
+        for one in chosen
+    }
+    return told.curves(
+        use.curves(five, series_frame(spark, limits), span_of(span)), limits, span_of(span), MOST_POINTS * len(limits)
+    )  # fmt: skip
+
+
+def series_frame(spark: SparkSession, limits: told.Limits) -> DataFrame:
+    """The series that curves are wanted of, as a frame."""
+    names = [
+        (cluster, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip, broker)
+        for cluster, kind, bucket, broker in limits
+    ]
+    return spark.createDataFrame(names, ", ".join(f"{name} string" for name in use.SERIES))
+
+
+def span_of(span: Span) -> int:
+    """The length of a point of a curve: five minutes, or as many of them as keep a curve below :data:`MOST_POINTS` points."""
+    whole = span.to_ms - span.from_ms
+    return -(-whole // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
+
+
+JOB: Final = Job(
+    name="usage",
+    summary="Use against limits: percentiles, throttled, near their limit, unused.",
+    settings=Settings,
+    run=run,
+    example="--from-ms 1795000000000 --to-ms 1796209600000",
+)

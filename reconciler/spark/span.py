@@ -1,0 +1,43 @@
+"""A window of time as jobs are given it, and the days of units that it touches."""
+
+import datetime as dt
+from dataclasses import dataclass
+
+from reconciler.errors import UsageError
+from reconciler.usage.samples import DAY_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """From and to (not included), milliseconds since the epoch."""
+
+    from_ms: int
+    to_ms: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.from_ms < self.to_ms:
+            raise UsageError(
+                f"the window from {self.from_ms} to {self.to_ms} is empty",
+                hint="both are milliseconds since 1970, and it must end after it begins",
+            )
+
+    @property
+    def first_day(self) -> dt.date:
+        """The day in which it begins, UTC."""
+        return _day(self.from_ms)
+
+    @property
+    def last_day(self) -> dt.date:
+        """The day in which it ends; results are kept by it."""
+        return _day(self.to_ms - 1)
+
+    @property
+    def whole_days(self) -> "Span":
+        """The same with whole days: what daily histograms can answer for."""
+        return Span(
+            from_ms=self.from_ms // DAY_MS * DAY_MS, to_ms=-(-self.to_ms // DAY_MS) * DAY_MS
+        )
+
+
+def _day(ms: int) -> dt.date:
+    return dt.date(1970, 1, 1) + dt.timedelta(days=ms // DAY_MS)

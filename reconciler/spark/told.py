@@ -1,0 +1,169 @@
+"""What people are shown of very many rows: the worst tenants, whole, and counts of the rest. Only these reach the driver."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from reconciler.spark.question import (
+    ASKED,
+    BUCKET,
+    FLIPPED,
+    NOTE,
+    UNEXPLAINED,
+    bucket_of_row,
+)
+from reconciler.spark.schemas import struct
+from reconciler.usage.buckets import Answer
+from reconciler.usage.censoring import Bound
+from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation
+from reconciler.usage.question import Question
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tables import IMPACT_ROW
+from reconciler.usage.throttle import Model
+from reconciler.usage.tiers import WhatIfPolicy
+from reconciler.usage.verdict import SEVERITY, Verdict
+from reconciler.usage.whatif import MOST_NAMES, MOST_ROWS, told
+
+TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
+
+
+def impact_row(row: dict[str, Any]) -> ImpactRow:
+    """A row of ``impact_row`` as the value that renderers know."""
+    kept = {name: row[name] for name in IMPACT_ROW.names if name not in (*BUCKET, "day")}
+    return ImpactRow(
+        **kept
+        | {
+            "quota_type": QuotaType(row["quota_type"]),
+            "bucket": bucket_of_row(row),
+            "answer": Answer(row["answer"]),
+            "verdict": Verdict(row["verdict"]),
+            "bound": Bound(row["bound"]),
+            "model": Model(row["model"]),
+        }
+    )
+
+
+def _refusing(
+    policy: WhatIfPolicy,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The tenants of rows that a policy refuses, as the core says."""
+
+    def refused(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = to_arrow_schema(_TENANT)
+        for batch in batches:
+            rows = [
+                {name: row[name] for name in TENANT}
+                for row in batch.to_pylist()
+                if told([impact_row(row)], (), policy).breaches
+            ]
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+    return refused
+
+
+_TENANT: Final = StructType([one for one in struct(IMPACT_ROW).fields if one.name in TENANT])
+_SEVERITY: Final = [str(one) for one in SEVERITY]
+
+
+def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, most: int) -> DataFrame:
+    """All rows of the tenants that people are shown: those that the policy refuses, then the worst.
+
+    Args:
+        rows: Of ``impact_row``; kept.
+        policy: The tiers.
+        most: How many tenants.
+    """
+    worse = rows.where(fn.col("verdict") == str(Verdict.WORSE))
+    refused = worse.mapInArrow(_refusing(policy), _TENANT).distinct()
+    bad = fn.struct(
+        fn.array_position(fn.array(*map(fn.lit, _SEVERITY)), fn.col("verdict")).alias("verdict"),
+        fn.coalesce(fn.col("after_throttled_ms"), fn.lit(0)).alias("throttled"),
+        fn.coalesce(fn.col("after_max_delay_ms"), fn.lit(0)).alias("delay"),
+    )
+    ranked = rows.groupBy(*TENANT).agg(fn.max(bad).alias("worst"))
+    first = (
+        ranked.join(refused.withColumn("refused", fn.expr("true")), list(TENANT), "left")
+        .orderBy(fn.coalesce("refused", fn.expr("false")).desc(), fn.desc("worst"), *TENANT)
+        .limit(most)
+        .select(*TENANT)
+    )
+    return rows.join(fn.broadcast(first), list(TENANT), "left_semi")
+
+
+def simulation(
+    rows: DataFrame,
+    questions: DataFrame,
+    evidence: tuple[Evidence, ...],
+    policy: WhatIfPolicy,
+    *,
+    notes: tuple[str, ...] = (),
+    most: int = MOST_ROWS,
+) -> Simulation:
+    """The report: at most ``most`` tenants, and counts of the rest.
+
+    Args:
+        rows: Of ``impact_row``; kept.
+        questions: What was asked, for what was noticed on the way; kept.
+        evidence: One per cluster.
+        policy: The tiers.
+        notes: More sentences.
+        most: How many tenants, and about how many rows.
+    """
+    shown = [impact_row(row.asDict()) for row in worst_tenants(rows, policy, most).collect()]
+    blind = fn.col("verdict").isin(*map(str, BLIND))
+    counted = rows.agg(fn.count(fn.lit(1)).alias("all"), fn.count_if(blind).alias("blind")).first()
+    assert counted is not None  # noqa: S101 - an aggregate of everything has one row
+    beside = questions.where(fn.col("item") != ASKED)
+    found = told(
+        shown,
+        evidence,
+        policy,
+        questions=[_question(beside)],
+        notes=(*notes, *_more(beside)),
+        most=most,
+    )
+    return replace(
+        found,
+        left_out=counted["all"] - len(found.rows),
+        left_blind=counted["blind"] - sum(one.verdict in BLIND for one in found.rows),
+    )
+
+
+def _question(beside: DataFrame) -> Question:
+    """What was noticed, of all clusters; so many of each as are shown."""
+    items = {}
+    for item in (FLIPPED, UNEXPLAINED):
+        rows = beside.where(fn.col("item") == item).orderBy("cluster_id", "n").limit(MOST_NAMES)
+        items[item] = tuple(
+            (row["cluster_id"], QuotaType(row["quota_type"]), bucket_of_row(row.asDict()))
+            for row in rows.collect()
+        )
+    texts = beside.where(fn.col("item") == NOTE).orderBy("cluster_id", "n").limit(MOST_NAMES)
+    return Question(
+        cluster_id="",
+        asked=(),
+        flipped=items[FLIPPED],
+        unexplained=items[UNEXPLAINED],
+        notes=tuple(f"{row['cluster_id']}: {row['why']}" for row in texts.collect()),
+    )
+
+
+def _more(beside: DataFrame) -> tuple[str, ...]:
+    """How many there were, where more were noticed than are shown."""
+    amounts = {row["item"]: row["count"] for row in beside.groupBy("item").count().collect()}
+    words = {
+        FLIPPED: "buckets without a limit will be counted under other names",
+        UNEXPLAINED: "series cannot have been recorded under the limits of today",
+        NOTE: "sentences about whole types",
+    }
+    return tuple(
+        f"{amounts[item]:,} {text} in all; the first {MOST_NAMES} are told"
+        for item, text in words.items()
+        if amounts.get(item, 0) > MOST_NAMES
+    )

@@ -1,0 +1,176 @@
+"""The jobs usage and capacity on a small lake: what they tell, and what they keep."""
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from reconciler.errors import UsageError
+from reconciler.lake import arrow, pace
+from reconciler.lake.manifest import Unit
+from reconciler.quota.entity import entity
+from reconciler.spark.job import silent
+from reconciler.spark.jobs import capacity, usage
+from reconciler.usage.load import Basis
+from reconciler.usage.profiles import UseState
+from reconciler.usage.reports import Direction
+from reconciler.usage.samples import Cadence, QuotaType
+from reconciler.usage.tables import (
+    BROKER_SAMPLE,
+    CAPACITY_ROW,
+    NOISY_ROW,
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    TARGET_UP,
+    USAGE_ROW,
+    USAGE_SAMPLE,
+    Table,
+    entity_text,
+)
+from tests.spark import lakes
+
+pytestmark = pytest.mark.integration
+
+DAY = dt.date(2026, 11, 1)
+BEGIN = 1_793_491_200_000  # that day, in milliseconds
+STEP = 30_000
+FROM, TO = BEGIN, BEGIN + 86_400_000
+PACE = Cadence(step_ms=STEP, max_gap_ms=150_000)
+TIMES = [BEGIN + STEP * at for at in range(1, 121)]
+RATES = {"alice": 900, "bob": 500, "carol": 5}
+LIMITS = {"alice": 1_000, "bob": 10_000, "dave": 700}
+
+
+def filled(into, table: Table, rows: list[dict]) -> None:
+    for cluster in {one["cluster_id"] for one in rows}:
+        unit = Unit(table=table, cluster_id=cluster, day=DAY)
+        mine = [one for one in rows if one["cluster_id"] == cluster]
+        into.commit(
+            unit, pa.Table.from_pylist(mine, schema=arrow.schema(table)), into.manifest(unit),
+            inputs=pace.inputs(PACE) if table is USAGE_SAMPLE else None, counts={"gap": 1},
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    made = lakes.lake(tmp_path_factory.mktemp("lake"))
+    common = {"cluster_id": "c1", "day": DAY, "broker_id": "1"}
+    filled(made, USAGE_SAMPLE, [
+        {**common, "quota_type": "produce", "group_kind": "user", "user": user, "client_id": "", "ip": "", "ts_ms": ts,
+         "dt_ms": STEP, "rate_units": rate, "throttle_ms": 9 if user == "alice" and ts == TIMES[5] else 0, "censored": "no"}
+        for user, rate in RATES.items() for ts in TIMES
+    ])  # fmt: skip
+    filled(made, TARGET_UP, [{**common, "ts_ms": ts, "dt_ms": STEP, "up": True} for ts in TIMES])
+    filled(made, BROKER_SAMPLE, [
+        {**common, "ts_ms": ts, "dt_ms": STEP, "bytes_in": 1_500, "bytes_out": None, "replication_in": 200,
+         "replication_out": None, "request_idle_ppm": None} for ts in TIMES
+    ])  # fmt: skip
+    filled(
+        made,
+        SNAPSHOT,
+        [
+            {
+                "cluster_id": "c1",
+                "snapshot_id": "s",
+                "observed_at_ms": BEGIN,
+                "complete": True,
+                "entries": 3,
+                "day": DAY,
+            }
+        ],
+    )
+    filled(made, QUOTA_ENTRY, [
+        {"cluster_id": "c1", "snapshot_id": "s", "observed_at_ms": BEGIN, "user_kind": "named", "client_kind": "absent",
+         "ip_kind": "absent", "user": user, "client_id": "", "ip": "", "entity_json": entity_text(entity(user=user)),
+         "quota_key": "producer_byte_rate", "value": float(limit), "quota_units": limit, "value_state": "finite",
+         "source": "test", "day": DAY}
+        for user, limit in LIMITS.items()
+    ])  # fmt: skip
+    return made
+
+
+def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> None:
+    found = usage.run(spark, lake, usage.Settings(from_ms=FROM, to_ms=TO), silent)
+    states = {one.bucket.user: one.state for one in found.usage}
+    assert list(states.items()) == [
+        ("alice", UseState.THROTTLED), ("dave", UseState.UNUSED), ("carol", UseState.USED), ("bob", UseState.IDLE),
+    ]  # fmt: skip
+    alice = found.usage[0]
+    assert (alice.limit_units, alice.max_rate_units, alice.throttled_ms) == (1_000, 900, STEP)
+    assert alice.source_entity == entity_text(entity(user="alice"))
+    (note,) = found.evidence
+    assert (note.step_ms, note.snapshot_id, note.coverage_ppm) == (
+        STEP,
+        "s",
+        120 * STEP * 1_000_000 // 86_400_000,
+    )
+    assert note.counts == {"gap": 1}
+    kept = lakes.rows_of(lake, USAGE_ROW)
+    assert len(kept) == 4
+
+
+def test_curves_are_drawn_of_what_is_told_first(spark, lake) -> None:
+    found = usage.run(spark, lake, usage.Settings(from_ms=FROM, to_ms=TO, curves=2), silent)
+    assert [one.bucket.user for one in found.curves] == ["alice", "carol"]
+    (first, _) = found.curves
+    assert first.points[0] == (BEGIN, 900, 900)
+    assert first.throttled == (BEGIN,)
+    assert (first.before_units, first.after_units) == (1_000, 1_000)
+
+
+def test_what_is_not_told_is_counted(spark, lake) -> None:
+    found = usage.run(spark, lake, usage.Settings(from_ms=FROM, to_ms=TO, most=1), silent)
+    assert (len(found.usage), found.left_out) == (1, {"usage_row": 3})
+
+
+def test_a_cluster_without_samples_says_so(spark, lake) -> None:
+    settings = usage.Settings(from_ms=FROM, to_ms=TO, cluster=("other",))
+    found = usage.run(spark, lake, settings, silent)
+    assert found.usage == ()
+    assert found.evidence[0].stale == "no samples were recorded in this window"
+
+
+def test_capacity_is_what_replication_leaves_and_excess_beyond_fair_shares_is_told(
+    spark, lake
+) -> None:
+    settings = capacity.Settings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
+    found = capacity.run(spark, lake, settings, silent)
+    ingress = next(one for one in found.capacity if one.direction is Direction.INGRESS)
+    assert (ingress.budget_units, ingress.basis) == (1_000, Basis.MEASURED)
+    assert ingress.committed_ppm == 11_000_000  # alice and bob were seen, dave was not
+    assert ingress.coincident_ppm == 1_405_000
+    assert ingress.overload_ms == 120 * STEP
+    assert ingress.unattributed_ppm == 95 * 1_000_000 // 1_500
+    egress = next(one for one in found.capacity if one.direction is Direction.EGRESS)
+    assert (egress.budget_units, egress.basis) == (None, Basis.NO_DATA)
+    # Who has no limit has the least weight.
+    assert {one.bucket.user for one in found.noisy} == {"alice", "carol"}
+    first = found.noisy[0]
+    assert first.quota_type is QuotaType.PRODUCE
+    assert first.bucket.user == "alice"
+    assert sum(one.excess_units for one in found.noisy if one.bucket_ms == BEGIN) == 405
+    assert len(lakes.rows_of(lake, CAPACITY_ROW)) == 2
+    assert len(lakes.rows_of(lake, NOISY_ROW)) == len(found.noisy)
+
+
+def test_a_cluster_without_a_capacity_is_named(spark, lake) -> None:
+    found = capacity.run(spark, lake, capacity.Settings(from_ms=FROM, to_ms=TO), silent)
+    assert found.notes == (
+        "c1: no capacity is configured (spec.brokerCapacity), so there is no budget",
+    )
+    assert {one.basis for one in found.capacity} == {Basis.NO_DATA}
+
+
+@pytest.mark.parametrize(
+    "text", ["c1", "c1=1", "c1=a:b", "c1=1:2:3:4", "=1:2", "c1=0:1", "c1=1:2:0", "c1=1:2:1000001"]
+)
+def test_a_capacity_of_another_form_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match="not of the form"):
+        capacity.capacity_rows([text], None)
+
+
+def test_cluster_ids_may_hold_anything_but_what_ends_them() -> None:
+    assert capacity.capacity_rows(["a=b=5:-"], 3) == [
+        ("a=b", "ingress", 5, 800_000, 3),
+        ("a=b", "egress", None, 800_000, 3),
+    ]
