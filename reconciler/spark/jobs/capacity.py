@@ -11,7 +11,7 @@ from reconciler.errors import UsageError
 from reconciler.lake import pace
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
-from reconciler.spark import facts, load, reading, results, told
+from reconciler.spark import facts, load, reading, report_rows, results
 from reconciler.spark.job import Job, asked
 from reconciler.spark.jobs import rollup
 from reconciler.spark.resolve import BUCKET
@@ -120,8 +120,8 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     names = [one.cluster_id for one in notes]
     _ = results.kept(lake, found, CAPACITY_ROW, names, span=span, progress=progress)
     _ = results.kept(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
-    capacity, more_capacity = told.capacity_rows(found, settings.most)
-    excess, more_excess = told.noisy_rows(noisy, settings.most)
+    capacity, more_capacity = report_rows.capacity_rows(found, settings.most)
+    excess, more_excess = report_rows.noisy_rows(noisy, settings.most)
     for one in (limits, at, found, noisy):
         _ = one.unpersist()
     more = {CAPACITY_ROW.name: more_capacity, NOISY_ROW.name: more_excess}

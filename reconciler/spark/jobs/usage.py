@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
-from reconciler.spark import facts, reading, results, told, use
+from reconciler.spark import facts, reading, report_rows, results, use
 from reconciler.spark.job import Job, asked
 from reconciler.spark.jobs import rollup
 from reconciler.spark.resolve import BUCKET
@@ -60,7 +60,7 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     progress("profiles", 0, 0)
     names = [one.cluster_id for one in notes]
     _ = results.kept(lake, rows, USAGE_ROW, names, span=span, progress=progress)
-    first, left_out = told.usage_rows(rows, settings.most)
+    first, left_out = report_rows.usage_rows(rows, settings.most)
     report = UsageReport(
         evidence=notes,
         usage=first,
@@ -80,26 +80,26 @@ def curves(
     Args:
         spark: The session.
         five: ``usage_5m`` of the window.
-        rows: What is told.
+        rows: What is report_rows.
         span: The window.
         most: How many curves.
     """
     chosen = [one for one in rows if one.broker_id][:most]
     if not chosen:
         return ()
-    limits: told.Limits = {
+    limits: report_rows.Limits = {
         (one.cluster_id, one.quota_type, one.bucket, one.broker_id): (
             one.limit_units,
             one.limit_units,
         )
         for one in chosen
     }
-    return told.curves(
+    return report_rows.curves(
         use.curves(five, series_frame(spark, limits), span_of(span)), limits, span_of(span), MOST_POINTS * len(limits)
     )  # fmt: skip
 
 
-def series_frame(spark: SparkSession, limits: told.Limits) -> DataFrame:
+def series_frame(spark: SparkSession, limits: report_rows.Limits) -> DataFrame:
     """The series that curves are wanted of, as a frame."""
     names = [
         (cluster, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip, broker)

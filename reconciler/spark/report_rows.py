@@ -1,0 +1,121 @@
+"""Rows of use and capacity as the values that people are told: a bounded number, the most telling first, the rest counted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from enum import Enum
+from typing import Any, Final, TypeVar, get_type_hints
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as fn
+
+from reconciler.spark import bounded
+from reconciler.spark.use import SERIES
+from reconciler.usage.profiles import UseState
+from reconciler.usage.reports import CapacityRow, Curve, NoisyRow, UsageRow
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tags import Bucket, GroupKind
+
+T = TypeVar("T")
+
+MOST_ROWS: Final = 5_000
+"""Rows of a table that a report may hold at all."""
+
+_STATES: Final = (
+    UseState.THROTTLED, UseState.NEAR_LIMIT, UseState.UNUSED, UseState.NO_DATA, UseState.USED, UseState.IDLE,
+)  # fmt: skip
+"""What is told first."""
+
+
+def value_of(row: Row, kind: Callable[..., T]) -> T:
+    """A row of a table as the value that has its columns; a bucket's columns become one."""
+    hints = get_type_hints(kind)
+    given: dict[str, Any] = {}
+    for one in fields(kind):  # type: ignore[arg-type] # rows of reports are dataclasses
+        if one.name == "bucket":
+            given["bucket"] = bucket_of(row)
+        else:
+            given[one.name] = _typed(row[one.name], hints[one.name])
+    return kind(**given)
+
+
+def bucket_of(row: Row) -> Bucket:
+    """The bucket that a row is about."""
+    return Bucket(kind=GroupKind(row.group_kind), user=row.user, client_id=row.client_id, ip=row.ip)
+
+
+def _typed(value: object, hint: object) -> object:
+    return hint(value) if isinstance(hint, type) and issubclass(hint, Enum) else value
+
+
+def first(
+    frame: DataFrame, kind: Callable[..., T], order: Sequence[Column], most: int
+) -> tuple[tuple[T, ...], int]:
+    """The first rows of a result, and how many more there are.
+
+    Args:
+        frame: Rows of the table of ``kind``; kept, for it is read twice.
+        kind: What they become.
+        order: The most telling first; completed so that equal frames give equal rows.
+        most: How many.
+    """
+    asked = min(most, MOST_ROWS)
+    rows = bounded.rows(frame.orderBy(*order).limit(asked), asked, "rows")
+    whole = bounded.rows(frame.agg(fn.count(fn.lit(1)).alias("n")), 1, "counts")[0].n
+    return tuple(value_of(one, kind) for one in rows), whole - len(rows)
+
+
+def usage_rows(frame: DataFrame, most: int) -> tuple[tuple[UsageRow, ...], int]:
+    """Rows of ``usage_row``: throttled first, then the nearest to their limit."""
+    severity = fn.lit(len(_STATES))
+    for number, state in enumerate(_STATES):
+        severity = fn.when(fn.col("state") == str(state), fn.lit(number)).otherwise(severity)
+    fullness = fn.col("max_rate_units").cast("double") / fn.col("limit_units").cast("double")
+    order = [severity, fn.col("throttled_ms").desc_nulls_last(), fullness.desc_nulls_last(), *map(fn.col, SERIES)]  # fmt: skip
+    return first(frame, UsageRow, order, most)
+
+
+def capacity_rows(frame: DataFrame, most: int) -> tuple[tuple[CapacityRow, ...], int]:
+    """Rows of ``capacity_row``: the most overloaded first."""
+    order = [fn.col("overload_ms").desc_nulls_last(), fn.col("coincident_ppm").desc_nulls_last()]
+    names = ("cluster_id", "broker_id", "direction")
+    return first(frame, CapacityRow, [*order, *map(fn.col, names)], most)
+
+
+def noisy_rows(frame: DataFrame, most: int) -> tuple[tuple[NoisyRow, ...], int]:
+    """Rows of ``noisy_row``: the largest excess first."""
+    return first(
+        frame, NoisyRow, [fn.col("excess_units").desc(), fn.col("bucket_ms"), *map(fn.col, SERIES)], most
+    )  # fmt: skip
+
+
+Limits = dict[tuple[str, QuotaType, Bucket, str], tuple[int | None, int | None]]
+"""Limits now and then of a bucket on a broker."""
+
+
+def curves(frame: DataFrame, limits: Limits, span_ms: int, most: int) -> tuple[Curve, ...]:
+    """Curves from :func:`reconciler.spark.use.curves`, in the order of ``limits``.
+
+    Args:
+        frame: Spans of the buckets that ``limits`` names.
+        limits: Of each.
+        span_ms: Length of a span.
+        most: Spans in all; more are an error.
+    """
+    points: dict[tuple[str, QuotaType, Bucket, str], list[Row]] = {one: [] for one in limits}
+    for row in bounded.rows(frame.orderBy(*SERIES, "begin_ms"), most, "points of curves"):
+        points[row.cluster_id, QuotaType(row.quota_type), bucket_of(row), row.broker_id].append(row)
+    return tuple(
+        Curve(
+            cluster_id=key[0],
+            quota_type=key[1],
+            bucket=key[2],
+            broker_id=key[3],
+            points=tuple((one.begin_ms, one.mean_units, one.max_rate_units) for one in rows),
+            span_ms=span_ms,
+            before_units=limits[key][0],
+            after_units=limits[key][1],
+            throttled=tuple(one.begin_ms for one in rows if one.throttled_ms),
+        )
+        for key, rows in points.items()
+        if rows
+    )
