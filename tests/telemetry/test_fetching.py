@@ -1,0 +1,223 @@
+"""Spans from a Prometheus: in windows and parts, in order, resumable, and equal to what is stored however it is cut."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import TelemetryAway, TelemetryError
+from reconciler.telemetry import dialect_table, fetching, matchers
+from reconciler.telemetry.fetching import Chunk, Discovered, Wanted
+from reconciler.telemetry.prometheus import Prometheus
+from reconciler.telemetry.series import Counts, Word
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import FakePrometheus, Fault
+
+WINDOW = 3_600_000
+T = 1_700_000_000_000 - 1_700_000_000_000 % WINDOW
+M = Wanted(metric="m")
+Key = tuple[tuple[tuple[str, str], ...], int, float]
+
+
+def stored(server: FakePrometheus, from_ms: int, to_ms: int) -> list[Key]:
+    return sorted(
+        (tuple(sorted(labels.items())), at, float(value))
+        for labels, points in server.samples
+        for at, value in points
+        if from_ms <= at < to_ms
+    )
+
+
+def fetched(several: Sequence[Chunk]) -> list[Key]:
+    return sorted(
+        (tuple(sorted({"__name__": one.name, **one.labels}.items())), at, value)
+        for chunk in several
+        for one in chunk.series
+        for at, value in one.points
+    )
+
+
+def fetch(
+    server: FakePrometheus,
+    from_ms: int,
+    to_ms: int,
+    wanted: Sequence[Wanted] = (M,),
+    *,
+    most: int = 10**9,
+    parallel: int = 4,
+) -> tuple[list[Chunk], Counts]:
+    async def whole() -> tuple[list[Chunk], Counts]:
+        async with server, Prometheus(server.url, clock=FakeClock()) as client:
+            reading = fetching.chunks(
+                client, wanted, from_ms, to_ms, window_ms=WINDOW, parallel=parallel
+            )
+            async with contextlib.aclosing(reading):
+                found = []
+                async for one in reading:
+                    found.append(one)
+                    if len(found) == most:
+                        break
+                return found, client.counts
+
+    return asyncio.run(whole())
+
+
+def filled(
+    series: int = 3, points: int = 40, *, closed: bool = True, step: int = 300_000
+) -> FakePrometheus:
+    server = FakePrometheus(closed=closed)
+    for one in range(series):
+        server.put(
+            "m",
+            [(T + at * step, f"{one}.{at}") for at in range(points)],
+            client_id=f'c|"{one}\n(.*)',
+            user="u",
+        )
+    return server
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_windows_lie_on_multiples_and_together_are_what_is_stored(closed: bool) -> None:
+    server = filled(closed=closed)
+    found, counts = fetch(server, T + 1, T + 3 * WINDOW - 5)
+    assert [(one.from_ms, one.to_ms) for one in found] == [
+        (T + 1, T + WINDOW), (T + WINDOW, T + 2 * WINDOW), (T + 2 * WINDOW, T + 3 * WINDOW - 5),
+    ]  # fmt: skip
+    assert fetched(found) == stored(server, T + 1, T + 3 * WINDOW - 5)
+    assert dict(counts) == {}
+
+
+def test_an_interrupted_fetch_goes_on_where_the_last_kept_chunk_ended() -> None:
+    first, _ = fetch(filled(), T, T + 3 * WINDOW, most=1)
+    server = filled()
+    rest, _ = fetch(server, first[-1].to_ms, T + 3 * WINDOW)
+    assert fetched([*first, *rest]) == stored(server, T, T + 3 * WINDOW)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 30),
+    st.lists(st.tuples(st.sampled_from(["a", "b", ""]), st.sampled_from(["x", "y|z", "."]), st.lists(st.integers(0, 2 * WINDOW), min_size=1, max_size=12, unique=True)), max_size=5, unique_by=lambda one: one[:2]),
+)  # fmt: skip
+def test_however_small_the_server_s_limit_everything_is_fetched_once(
+    most: int, several: list[tuple[str, str, list[int]]]
+) -> None:
+    server = FakePrometheus()
+    server.max_samples = most
+    for user, client, times in several:
+        labels = {name: one for name, one in (("user", user), ("client_id", client)) if one}
+        server.put("m", [(T + at, "1") for at in sorted(times)], **labels)
+    expected = stored(server, T, T + WINDOW)
+    try:
+        found, counts = fetch(server, T, T + WINDOW)
+    except TelemetryError as wrong:
+        assert "a single series of m" in wrong.message  # noqa: PT017 - whether it raises is not known
+        return
+    assert fetched(found) == expected
+    assert bool(counts[Word.SPLITS]) is (len(expected) > most)
+
+
+def test_where_time_cannot_be_split_any_more_series_are_split_by_a_label() -> None:
+    """Names that look like expressions stand for themselves."""
+    server = filled(series=9, points=3, step=1)
+    server.max_samples = 5
+    found, counts = fetch(server, T, T + WINDOW)
+    assert fetched(found) == stored(server, T, T + WINDOW)
+    assert counts[Word.SPLITS] > 6
+    assert any("=~" in one for one in server.queries())
+    assert any("!~" in one for one in server.queries())
+
+
+def test_one_series_that_is_too_large_is_an_error_that_names_it() -> None:
+    server = filled(series=1, points=30, step=1)
+    server.max_samples = 5
+    with pytest.raises(TelemetryError, match="a single series of m over"):
+        fetch(server, T, T + WINDOW)
+
+
+def test_queries_are_bounded_and_matchers_go_along() -> None:
+    server = FakePrometheus()
+    names = [f"m{one}" for one in range(12)]
+    for name in names:
+        server.put(name, [(T, "1")], cluster="a")
+        server.put(name, [(T, "2")], cluster="b")
+    wanted = [Wanted(metric=name, matchers=matchers.parsed('cluster="a"')) for name in names]
+    found, _ = fetch(server, T, T + WINDOW, wanted, parallel=3)
+    assert [one.labels for one in found[0].series] == [{"cluster": "a"}] * 12
+    assert server.most_running <= 3
+
+
+def test_only_the_window_with_a_warning_is_partial() -> None:
+    server = filled()
+    whole = '{"status":"success","warnings":["one store is down"],"data":{"resultType":"matrix","result":[]}}'
+    server.faults = [Fault(text=whole)]
+    found, counts = fetch(server, T, T + 2 * WINDOW)
+    assert [one.partial for one in found] == [True, False]
+    assert counts.partial
+
+
+def test_a_refusal_ends_everything_that_is_under_way() -> None:
+    server = filled()
+    server.faults = [Fault(status=403)]
+    with pytest.raises(TelemetryError, match="403"):
+        fetch(server, T, T + WINDOW, [M, Wanted(metric="n"), Wanted(metric="o")])
+    server = filled()
+    server.faults = [Fault(status=503)] * 50
+    with pytest.raises(TelemetryAway):
+        fetch(server, T, T + 5 * WINDOW)
+
+
+def test_an_empty_window_is_a_chunk_and_an_empty_span_is_none() -> None:
+    found, _ = fetch(FakePrometheus(), T, T + WINDOW)
+    assert [(one.series, one.partial) for one in found] == [((), False)]
+    assert fetch(FakePrometheus(), T, T) == ([], {})
+
+
+def discovered(server: FakePrometheus, text: str = "") -> Discovered:
+    async def whole() -> Discovered:
+        async with server, Prometheus(server.url, clock=FakeClock()) as client:
+            return await fetching.discovered(
+                client, dialect_table.shipped(), matchers.parsed(text), T, T + WINDOW
+            )
+
+    return asyncio.run(whole())
+
+
+def test_what_is_there_is_discovered_with_its_labels() -> None:
+    server = FakePrometheus()
+    server.put("up", [(T, "1")], job="kafka", cluster="a")
+    server.put(
+        "kafka_server_quota_byte_rate", [(T, "1")], resource="Produce", user="u", cluster="a"
+    )
+    server.put(
+        "kafka_server_quota_byte_rate", [(T, "1")], resource="Produce", clientId="c", cluster="b"
+    )
+    server.put("go_threads", [(T, "1")], cluster="a")
+    server.put("kafka_server_produce_user_u_byte_rate", [(T, "1")], cluster="a")
+    everything = discovered(server)
+    assert everything.labels["kafka_server_quota_byte_rate"] == {
+        "resource",
+        "user",
+        "clientId",
+        "cluster",
+    }
+    assert "go_threads" not in everything.labels
+    assert dialect_table.shipped().detected(everything.labels).name == "jmx_exporter"
+    assert {one["__name__"] for one in everything.series} == {"up", "kafka_server_quota_byte_rate"}
+
+
+def test_discovery_keeps_to_the_matchers() -> None:
+    server = FakePrometheus()
+    for cluster in ("a", "b"):
+        server.put("up", [(T, "1")], cluster=cluster)
+    assert discovered(server, 'cluster="a"').series == ({"__name__": "up", "cluster": "a"},)
+
+
+def test_where_nothing_is_known_the_names_are_there_for_the_error() -> None:
+    server = FakePrometheus()
+    server.put("go_threads", [(T, "1")])
+    found = discovered(server)
+    assert found == Discovered(labels={"go_threads": frozenset()}, series=())
