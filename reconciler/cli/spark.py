@@ -4,7 +4,9 @@ from typing import Final
 
 from reconciler.cli.lazy import Entry, LazyGroup
 
-_SUMMARIES: Final[dict[str, str]] = {}
+_SUMMARIES: Final[dict[str, str]] = {
+    "ingest": "Recorded use from Prometheus or files into the lake.",
+}
 """In the order of the work; a command stands here once its module exists."""
 
 COMMANDS: Final = {

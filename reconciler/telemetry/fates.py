@@ -8,6 +8,7 @@ from typing import Final
 class Fate(StrEnum):
     """A named state of points (or of what the noun in its sentence says)."""
 
+    TIME_BACKWARDS = "time_backwards"
     BAD_BROKER_ID = "bad_broker_id"
     BROKER_UNKNOWN = "broker_unknown"
     BROKER_CHANGED = "broker_changed"
@@ -33,6 +34,7 @@ class Fate(StrEnum):
 
 
 SENTENCES: Final[dict[Fate, str]] = {
+    Fate.TIME_BACKWARDS: "points that came after a later one of their series: sorted",
     Fate.BAD_BROKER_ID: "broker ids that are no whole number: not used",
     Fate.BROKER_UNKNOWN: "points of instances whose broker nothing identifies: refused",
     Fate.BROKER_CHANGED: "points between two broker ids of one instance: refused, because either may be meant",

@@ -1,0 +1,318 @@
+"""The work of ``kquota spark ingest``: sources from project and options, then read, keep, assemble, publish."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli.console import Console, ProgressLine
+from reconciler.cli.files import read_text
+from reconciler.cli.running import run
+from reconciler.cli.spark_options import Chosen, Window
+from reconciler.client.clock import SystemClock
+from reconciler.errors import LakeError, TelemetryError, UsageError
+from reconciler.inventory.audit import read_entries
+from reconciler.lake import publish, store
+from reconciler.lake.lake import Lake
+from reconciler.lake.looks import begin_ms
+from reconciler.telemetry import (
+    applied,
+    dialect_table,
+    from_files,
+    from_server,
+    http_config,
+    matchers,
+    settings,
+    snapshots,
+)
+from reconciler.telemetry.arriving import ALWAYS, Arrived
+from reconciler.telemetry.days import DayReport, Days
+from reconciler.telemetry.series import SENTENCES, Counts
+from reconciler.telemetry.settings import BrokerRule, Source
+from reconciler.usage.tables import TARGET_UP
+
+if TYPE_CHECKING:
+    from reconciler.ports import Clock, Progress
+    from reconciler.telemetry.dialects import Dialects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What was typed instead of the project's settings; ``None`` = nothing. Times in seconds."""
+
+    prometheus: str | None = None
+    matchers: str | None = None
+    broker_id: str | None = None
+    step: float | None = None
+    max_gap: float | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is to be done; fields as the options say."""
+
+    lake: str
+    sources: tuple[Source, ...]
+    window: Window
+    http_config: Path | None
+    files: tuple[Path, ...]
+    form: str
+    dialect: str
+    snapshots: tuple[Path, ...]
+    audit_logs: tuple[Path, ...]
+    publish: bool
+    rebuild: bool
+
+    @property
+    def asks(self) -> bool:
+        """Whether a Prometheus is asked: unless files are read, or only what the lake has is wanted anew."""
+        return not self.files and not self.rebuild and self.wants_use
+
+    @property
+    def wants_use(self) -> bool:
+        """Whether recorded use is read: looks and logs can also be brought in alone, where no Prometheus is known."""
+        only_limits = bool(self.snapshots or self.audit_logs)
+        return not only_limits or any(one.prometheus for one in self.sources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What became of one cluster.
+
+    Attributes:
+        shown: What people call it.
+        cluster_id: Its id.
+        window: What was asked for; ``None`` = files, or nothing.
+        arrived: What came.
+        days: Every day as it stands now.
+        published: Where evidence was published, and of which time; ``None`` = not.
+        failures: Why it did not all work.
+    """
+
+    shown: str
+    cluster_id: str
+    window: tuple[int, int] | None
+    arrived: Arrived
+    days: tuple[DayReport, ...]
+    published: tuple[str, int, int] | None
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllTold:
+    """What became of a run.
+
+    Attributes:
+        lake: Where, without secrets.
+        clusters: One per cluster.
+        looks: Looks that are new.
+        applies: Applies that are new.
+        strange: Looks and applies of other clusters: left alone.
+        counts: What became of series in files, which may be nobody's.
+        failures: What is about no single cluster.
+    """
+
+    lake: str
+    clusters: tuple[Told, ...]
+    looks: int
+    applies: int
+    strange: int
+    counts: Counts
+    failures: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether something that was wanted was not had."""
+        return bool(self.failures) or any(one.failures for one in self.clusters)
+
+
+def source(chosen: Chosen, given: Given) -> Source:
+    """Where the recorded use of a cluster comes from: options first, then the project.
+
+    Raises:
+        TelemetryError: A setting cannot be read.
+    """
+    made = (
+        Source(cluster=chosen.shown, cluster_id=chosen.id)
+        if chosen.settings is None
+        else settings.source_of(chosen.settings)
+    )
+    if given.prometheus is not None:
+        made = replace(made, prometheus=given.prometheus)
+    if given.matchers is not None:
+        made = replace(made, matchers=matchers.parsed(given.matchers))
+    if given.broker_id is not None:
+        made = replace(made, broker_rule=BrokerRule.parsed(given.broker_id))
+    if given.step is not None:
+        made = replace(made, scrape_ms=round(given.step * 1000))
+    if given.max_gap is not None:
+        made = replace(made, max_gap_ms=round(given.max_gap * 1000))
+    return made if given.evidence is None else replace(made, evidence_uri=given.evidence)
+
+
+def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
+    """Does it. What went wrong for one cluster is told, and the others are done all the same.
+
+    Raises:
+        UsageError: Options contradict each other.
+        TelemetryError: A setting, a look or a log cannot be used.
+        LakeError: The lake cannot be opened.
+    """
+    now = clock or SystemClock()
+    for one in work.sources:
+        _ = one.cadence  # a cluster without a step is refused before anything is read
+        if work.publish and not one.evidence_uri:
+            raise UsageError(
+                f"--publish: nothing says where evidence of {one.cluster} goes",
+                hint="set telemetry.evidenceUri, or name a place: --publish URI",
+            )
+    lake = Lake(store.opened(work.lake, create=True), clock=now)
+    ids = {one.cluster_id for one in work.sources}
+    taken = [snapshots.read(read_text(path), where=str(path)) for path in work.snapshots]
+    own = [one for one in taken if one.cluster_id in ids]
+    new_looks = snapshots.keep(lake, own)
+    new_applies, strange = 0, len(taken) - len(own)
+    for path in work.audit_logs:
+        new, others = applied.keep(lake, ids, read_entries(path), where=str(path))
+        new_applies, strange = new_applies + new, strange + others
+    with ProgressLine(console) as progress:
+        counts = Counts()
+        arrived: Mapping[str, Arrived] = {one: Arrived() for one in ids}
+        if work.files:
+            arrived, counts = _from_files(lake, work, now, progress)
+        clusters = tuple(
+            _one(lake, work, one, arrived[one.cluster_id], clock=now, progress=progress)
+            for one in work.sources
+        )
+    return AllTold(
+        lake=lake.store.shown,
+        clusters=clusters,
+        looks=new_looks,
+        applies=new_applies,
+        strange=strange,
+        counts=counts,
+        failures=(),
+    )
+
+
+def _one(
+    lake: Lake,
+    work: Work,
+    one: Source,
+    arrived: Arrived,
+    *,
+    clock: "Clock",
+    progress: "Progress",
+) -> Told:
+    window: tuple[int, int] | None = None
+    days: tuple[DayReport, ...] = ()
+    published: tuple[str, int, int] | None = None
+    failures: list[str] = []
+    try:
+        if work.asks:
+            window = _span(lake, work, one, clock)
+            arrived = run(
+                from_server.fetched(
+                    lake,
+                    one,
+                    from_server.stretch(lake, one.cluster_id, *_typed(work, clock)),
+                    _asking(work),
+                    clock=clock,
+                    progress=progress,
+                )
+            )
+        looks = snapshots.looks(lake, one.cluster_id)
+        days = Days(lake, one.cluster_id, one.cadence, looks).bring_up(
+            rebuild=work.rebuild, progress=progress
+        )
+        if work.publish:
+            published = _published(lake, one, days, clock)
+    except (TelemetryError, LakeError) as error:
+        failures.append(error.message + (f" ({error.hint})" if error.hint else ""))
+    return Told(
+        shown=one.cluster,
+        cluster_id=one.cluster_id,
+        window=window,
+        arrived=arrived,
+        days=days,
+        published=published,
+        failures=(*arrived.failures, *failures),
+    )
+
+
+def _typed(work: Work, clock: "Clock") -> tuple[int | None, int]:
+    """Begin, ``None`` = where the last run ended, and end."""
+    begin, end = work.window.span(clock)
+    return (None if work.window.from_ms is None else begin), end
+
+
+def _span(lake: Lake, work: Work, one: Source, clock: "Clock") -> tuple[int, int]:
+    found = from_server.stretch(lake, one.cluster_id, *_typed(work, clock))
+    return found.from_ms, found.to_ms
+
+
+def _asking(work: Work) -> from_server.Asking:
+    dialects, name = _dialects(work.dialect)
+    config = None if work.http_config is None else http_config.read(work.http_config)
+    return from_server.Asking(dialects=dialects, dialect=name, config=config)
+
+
+def _dialects(dialect: str) -> "tuple[Dialects, str]":
+    """All dialects and the chosen one's name; a file holds one of one's own, which is then the choice if it is alone."""
+    if "/" not in dialect and not dialect.endswith(".toml"):
+        return dialect_table.shipped(), dialect
+    own = dialect_table.read(Path(dialect))
+    shipped = {one.name for one in dialect_table.shipped().all}
+    names = [one.name for one in own.all if one.name not in shipped]
+    return own, names[0] if len(names) == 1 else ""
+
+
+def _from_files(
+    lake: Lake, work: Work, clock: "Clock", progress: "Progress"
+) -> tuple[Mapping[str, Arrived], Counts]:
+    dialects, name = _dialects(work.dialect)
+    window = work.window.span(clock, 2**62) if work.window.given else ALWAYS
+    files = from_files.Files(
+        paths=work.files,
+        form=from_files.Form(work.form),
+        dialects=dialects,
+        dialect=name,
+        window=window,
+    )
+    return from_files.read(lake, work.sources, files, clock=clock, progress=progress)
+
+
+def _published(
+    lake: Lake, one: Source, days: tuple[DayReport, ...], clock: "Clock"
+) -> tuple[str, int, int]:
+    """Publishes the evidence up to the last moment that the lake has, which may be long ago."""
+    last = max((day.day for day in days), default=None)
+    end = None if last is None else _last_moment(lake, one.cluster_id, last)
+    if end is None:
+        raise LakeError(f"there is nothing to publish of {one.cluster}: the lake has no day of it")
+    to = store.opened(one.evidence_uri, create=True)
+    made = publish.publish(
+        lake,
+        one.cluster_id,
+        to,
+        None,
+        end,
+        pace=one.cadence,
+        now_ms=round(clock.now() * 1000),
+    )
+    return to.shown, made.from_ms, made.to_ms
+
+
+def _last_moment(lake: Lake, cluster_id: str, day: date) -> int | None:
+    rows = lake.read(lake.manifests(TARGET_UP, [cluster_id], day, day), ["ts_ms"], table=TARGET_UP)
+    return max(rows["ts_ms"].to_pylist(), default=begin_ms(day)) + 1
+
+
+def sentence(word: str) -> str:
+    """What a count means, for people."""
+    from reconciler.telemetry import fates
+
+    known = {one.value: text for one, text in SENTENCES.items()}
+    return known.get(word) or {one.value: text for one, text in fates.SENTENCES.items()}[word]

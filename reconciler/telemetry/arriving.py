@@ -1,0 +1,106 @@
+"""What arrives, on its way into the lake: gathered for a while, then kept; counted as it comes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.lake.lake import Lake
+from reconciler.telemetry.fates import Fate, Tally
+from reconciler.telemetry.keeping import Reading, keep
+from reconciler.telemetry.points import Collector
+from reconciler.telemetry.series import Counts, Points, Series
+
+MOST_POINTS: Final = 4_000_000
+"""So many are gathered before they are kept: some 300 MB."""
+
+ALWAYS: Final = (0, 2**62)
+"""The window of everything."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Arrived:
+    """What arrived for one cluster; grows while a run goes on.
+
+    Attributes:
+        counts: What became of series and points, readers' words.
+        tally: The same, our own.
+        new: Points by day that the lake did not have.
+        failures: Why the run did not get all that it wanted; empty = it did.
+        remarks: What else people should know.
+    """
+
+    counts: Counts = field(default_factory=Counts)
+    tally: Tally = field(default_factory=Tally)
+    new: dict[date, int] = field(default_factory=dict[date, int])
+    failures: list[str] = field(default_factory=list[str])
+    remarks: list[str] = field(default_factory=list[str])
+
+
+class Gathering:
+    """Series that wait to be kept.
+
+    Args:
+        lake: Where they go.
+        collector: Makes points of them.
+        arrived: By cluster id: where their points are counted.
+        window: Points outside of it are left alone.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        collector: Collector,
+        arrived: Mapping[str, Arrived],
+        window: tuple[int, int] = ALWAYS,
+    ) -> None:
+        self._lake, self._collector, self._arrived = lake, collector, arrived
+        self._window = window
+        self._waiting = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to keep what waits."""
+        return self._waiting >= MOST_POINTS
+
+    def add(self, series: Series, tally: Tally) -> None:
+        """Take a series."""
+        points = Points.of(series.points)
+        tally.add(Fate.TIME_BACKWARDS, backwards(points))
+        self._collector.add(replace(series, points=points))
+        self._waiting += len(points)
+
+    def keep(self, reading: Reading) -> None:
+        """Commit what waits.
+
+        Raises:
+            LakeConflict: Others were quicker again and again.
+            LakeError: The lake cannot be read or written.
+        """
+        tables = self._collector.tables()
+        self._waiting = 0
+        for cluster_id, rows in tables.items():
+            arrived = self._arrived[cluster_id]
+            found = rows if self._window == ALWAYS else _within(rows, self._window)
+            kept = keep(self._lake, cluster_id, found, reading)
+            arrived.counts.merge(kept.counts)
+            for day, new in kept.new.items():
+                arrived.new[day] = arrived.new.get(day, 0) + new
+
+
+def _within(rows: pa.Table, window: tuple[int, int]) -> pa.Table:
+    begin, end = window
+    ts = rows["ts_ms"]
+    return rows.filter(pc.and_(pc.greater_equal(ts, begin), pc.less(ts, end)))
+
+
+def backwards(points: Points) -> int:
+    """How many points are older than the one before them."""
+    if len(points) < 2:
+        return 0
+    times = pa.array(points.times, pa.int64())
+    late = pc.less(times.slice(1), times.slice(0, len(times) - 1))
+    return int(pc.sum(late).as_py() or 0)
