@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Final
 
 import pyarrow as pa
@@ -106,7 +106,7 @@ def _rows(rows: pa.Table, wanted: Sequence[tuple[str, ...]]) -> _Rows:
         for name in (*_VALUES, "number")
     ]
     brokers, times, spans, rates, throttles, words, of = columns
-    censored = list(map(_CENSORED.__getitem__, words))
+    censored = list(map(_CENSORED.get, words, repeat(Censored.UNKNOWN)))
     samples = list(map(Sample, times, spans, rates, throttles, censored))
     found: list[tuple[tuple[int, str], list[Sample]]] = []
     at = 0
@@ -163,12 +163,17 @@ def opened(store: Store, cluster_id: str, now_ms: int, max_age_ms: int) -> Publi
         return _whole(store, latest, note)
     except LakeDamaged as error:
         return _none(cluster_id, shown, _reason(error), note)
+    except ValueError as error:  # a word that no enumeration has
+        return _none(cluster_id, shown, f"a file of it says what is not known here: {error}", note)
 
 
 def _whole(store: Store, latest: Latest, note: Evidence) -> Published:
     """Everything small, and the ends of the files of samples."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        files = pool.map(lambda one: Skipping(store, one.file, one.table), latest.of(USAGE_SAMPLE))
+        files = pool.map(
+            lambda one: Skipping(store, one.file, one.table, one.end_sha256),
+            latest.of(USAGE_SAMPLE),
+        )
         seen = pool.map(lambda one: _small(store, one), latest.of(BUCKET_SEEN))
         limits = pool.map(lambda one: _small(store, one), latest.of(QUOTA_ENTRY))
         return Published(

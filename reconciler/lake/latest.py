@@ -53,12 +53,14 @@ class Part:
         table: What it holds.
         day: Of which day.
         source: Digest of what it was made from: equal = it need not be made again.
+        end_sha256: Of the end of the file, for readers that do not fetch the whole.
     """
 
     file: File
     table: Table
     day: date
     source: str
+    end_sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,7 @@ class Latest:
                     "rows": one.file.rows,
                     "sha256": one.file.sha256,
                     "source": one.source,
+                    "end_sha256": one.end_sha256,
                 }
                 for one in self.parts
             ],
@@ -207,6 +210,7 @@ def _part(one: Fields) -> Part:
         table=table,
         day=one.day("day"),
         source=one.text("source"),
+        end_sha256=one.text("end_sha256"),
     )
     one.end()
     return made

@@ -173,6 +173,12 @@ def count(content: bytes, path: str) -> int:
         raise damaged(path, error) from error
 
 
+def end_of(content: bytes) -> bytes:
+    """The end of a file: schema, places and statistics, which no checksum of Parquet's covers; b"" if it is none."""
+    size = int.from_bytes(content[-8:-4], "little") + 8
+    return content[-size:] if content[-4:] == b"PAR1" and size <= len(content) else b""
+
+
 def check_same(content: bytes, *, size: int, sha256: str, path: str) -> None:
     """Whether a file is the one that was committed.
 

@@ -221,7 +221,8 @@ class _Publication:
         )
         if not self._is_there(file):
             self.to.put(file.path, content)
-        return Part(file=file, table=table, day=day, source=source)
+        end = hashlib.sha256(parquet.end_of(content)).hexdigest()
+        return Part(file=file, table=table, day=day, source=source, end_sha256=end)
 
     def _is_there(self, file: File) -> bool:
         found = self.there.get(file.path)
@@ -264,10 +265,10 @@ class _Publication:
         if limits.look is None:
             found.append("the lake has no complete snapshot of the limits")
         if limits.incomplete:
-            found.append(f"{len(limits.incomplete)} snapshots of the limits are incomplete")
+            found.append(f"incomplete snapshots of the limits: {len(limits.incomplete)}")
         if limits.changes:
             found.append(
-                f"{limits.changes} limits changed inside the window; older samples were recorded under others"
+                f"limits changed inside the window ({limits.changes} times); older samples were recorded under others"
             )
         told: dict[str, list[str]] = {}
         for one in self.days:

@@ -1,5 +1,6 @@
 """Reading a few row groups of a large file: by ranges, with checksums, and only those whose statistics allow a hit."""
 
+import hashlib
 import io
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
@@ -32,6 +33,15 @@ class _Ranges(io.RawIOBase):
         self._tail = store.get_range(path, self._tail_from, size)
         self.failed: LakeError | None = None
 
+    def end(self) -> bytes:
+        """The end of the file as :func:`parquet.end_of` has it; the whole of it is kept from then on."""
+        size = int.from_bytes(self._tail[-8:-4], "little") + 8
+        begin = self._size - size
+        if 0 <= begin < self._tail_from:
+            self._tail = self._store.get_range(self._path, begin, self._size)
+            self._tail_from = begin
+        return parquet.end_of(self._tail)
+
     def readable(self) -> bool:
         return True
 
@@ -63,8 +73,14 @@ class _Ranges(io.RawIOBase):
 class Skipping:
     """A Parquet file whose end is read and whose rows are not yet."""
 
-    def __init__(self, store: Store, file: File, table: Table) -> None:
+    def __init__(self, store: Store, file: File, table: Table, end_sha256: str = "") -> None:
         """Reads the end.
+
+        Args:
+            store: Where it is.
+            file: Which one.
+            table: What it holds.
+            end_sha256: Digest of its end, where it is known: statistics that were altered would hide rows.
 
         Raises:
             LakeDamaged: The file is missing, cut off, damaged, or does not fit its table.
@@ -73,6 +89,12 @@ class Skipping:
         self._shown = store.where(file.path)
         self._table = table
         self._ranges = _Ranges(store, file.path, file.size)
+        if end_sha256 and hashlib.sha256(self._ranges.end()).hexdigest() != end_sha256:
+            raise LakeDamaged(
+                "is no whole Parquet file, or not the one that was written",
+                path=self._shown,
+                hint=parquet.WRITE_ANEW,
+            )
         texts = [one.name for one in table.columns if one.kind is Kind.TEXT]
         try:
             self._file = pq.ParquetFile(

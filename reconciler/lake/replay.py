@@ -1,0 +1,201 @@
+"""Recorded use of one cluster as a lake keeps it: a window with its limits, and what a change does to it, without a JVM."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.lake import looks, pace
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Manifest
+from reconciler.quota.state import State
+from reconciler.usage.findings import Evidence, ImpactRow
+from reconciler.usage.question import Question, asked
+from reconciler.usage.samples import MILLION, Cadence, Censored, QuotaType, Sample
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import Bucket, GroupKind
+from reconciler.usage.throttle import MIN_DELAY_MS
+from reconciler.usage.whatif import judged
+
+NOBODY_LOOKED: Final = (
+    "the lake holds no look at the quotas of this cluster up to the end of the window"
+)
+NO_SAMPLES: Final = "the lake holds no samples of this cluster in the window"
+NO_PACE: Final = "the samples do not say how often brokers were read"
+
+_BUCKET: Final = ("group_kind", "user", "client_id", "ip")
+_SERIES: Final = ("quota_type", *_BUCKET, "broker_id")
+_VALUES: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
+_CENSORED: Final = {str(one): one for one in Censored}
+
+Series = Mapping[QuotaType, Mapping[Bucket, Mapping[str, list[Sample]]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A window of a cluster.
+
+    Attributes:
+        cluster_id: Of which cluster.
+        from_ms: Begin.
+        to_ms: End, not included.
+        samples: The days of ``usage_sample``.
+        cadence: How often brokers were read.
+        limits: What was seen of the limits up to the end.
+        state: The limits in force at the end.
+        why: Why it counts for nothing, "" = it counts.
+    """
+
+    cluster_id: str
+    from_ms: int
+    to_ms: int
+    samples: tuple[Manifest, ...] = field(repr=False)
+    cadence: Cadence
+    limits: looks.Seen = field(repr=False)
+    state: State = field(repr=False)
+    why: str = ""
+
+    @property
+    def rows(self) -> int:
+        """How many samples the days hold."""
+        return sum(one.rows for one in self.samples)
+
+    def note(self, source: str, made_ms: int, coverage_ppm: int) -> Evidence:
+        """What a report says of it.
+
+        Args:
+            source: The lake, without secrets.
+            made_ms: Now.
+            coverage_ppm: The share of the window that samples cover, of the broker that was seen least.
+        """
+        counts: dict[str, int] = {}
+        partial: list[str] = []
+        for one in self.samples:
+            partial += one.partial
+            for name, amount in one.counts.items():
+                counts[name] = counts.get(name, 0) + amount
+        if self.limits.changes:
+            partial.append(f"limits changed {self.limits.changes} times inside the window")
+        missing = (looks.day_of(self.to_ms - 1) - looks.day_of(self.from_ms)).days + 1
+        missing -= len(self.samples)
+        if missing and not self.why:
+            partial.append(f"{missing} days of the window hold no samples")
+        return Evidence(
+            cluster_id=self.cluster_id,
+            source=source,
+            from_ms=self.from_ms,
+            to_ms=self.to_ms,
+            made_ms=made_ms,
+            step_ms=self.cadence.step_ms,
+            coverage_ppm=coverage_ppm,
+            snapshot_id=self.limits.look.snapshot_id if self.limits.look else "",
+            partial=tuple(dict.fromkeys(partial)),
+            counts=counts,
+            stale=self.why,
+        )
+
+
+def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Replay:
+    """A window of a cluster; samples are not read yet.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    first, last = looks.day_of(from_ms), looks.day_of(to_ms - 1)
+    samples = lake.manifests(USAGE_SAMPLE, [cluster_id], first, last)
+    limits = looks.limits_seen(lake, cluster_id, from_ms, to_ms)
+    paces = pace.of(samples)
+    why = "" if limits.look else NOBODY_LOOKED
+    if not samples:
+        why = NO_SAMPLES
+    elif not paces:
+        why = NO_PACE
+    return Replay(
+        cluster_id=cluster_id,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        samples=samples,
+        cadence=paces.get(cluster_id, Cadence(step_ms=30_000, max_gap_ms=150_000)),
+        limits=limits,
+        state=looks.state_of(limits.entries, cluster_id),
+        why=why,
+    )
+
+
+def coverage_ppm(lake: Lake, one: Replay) -> int:
+    """The share of the window in which brokers answered, of the one that was seen least; 0 = none was asked."""
+    first, last = looks.day_of(one.from_ms), looks.day_of(one.to_ms - 1)
+    days = lake.manifests(TARGET_UP, [one.cluster_id], first, last)
+    inside = (pc.field("ts_ms") >= one.from_ms) & (pc.field("ts_ms") < one.to_ms) & pc.field("up")
+    names = ["broker_id", "dt_ms", "ts_ms", "up"]
+    found = lake.read(days, names, inside, table=TARGET_UP).group_by("broker_id")
+    sums = found.aggregate([("dt_ms", "sum")]).column("dt_ms_sum").to_pylist()
+    whole = one.to_ms - one.from_ms
+    return min((min(MILLION, covered * MILLION // whole) for covered in sums), default=0)
+
+
+def asked_of(
+    lake: Lake, one: Replay, after: State, callback: str | None = None
+) -> tuple[Question, pa.Table]:
+    """What a change asks of a window, and all samples of the window.
+
+    Raises:
+        LakeError: A file cannot be read.
+    """
+    inside = (pc.field("ts_ms") >= one.from_ms) & (pc.field("ts_ms") < one.to_ms)
+    rows = lake.read(one.samples, [*_SERIES, *_VALUES], inside, table=USAGE_SAMPLE)
+    seen: dict[QuotaType, dict[str, set[Bucket]]] = {}
+    once = rows.group_by(list(_SERIES)).aggregate([])
+    for kind, *names, broker in zip(
+        *(once.column(name).to_pylist() for name in _SERIES), strict=True
+    ):
+        seen.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(_bucket(names))
+    question = asked(one.cluster_id, one.state, after, seen, frozenset(seen), callback=callback)
+    return question, rows
+
+
+def impacts(
+    question: Question, rows: pa.Table, cadence: Cadence, min_delay_ms: int = MIN_DELAY_MS
+) -> tuple[ImpactRow, ...]:
+    """One row for each bucket that changes on each broker (``usage.whatif.judged``).
+
+    Raises:
+        QuotaValueError: Samples are twice there or out of range.
+    """
+    return judged(question, series(rows, question.reads), cadence, min_delay_ms)
+
+
+def series(rows: pa.Table, wanted: Mapping[QuotaType, Iterable[Bucket]]) -> Series:
+    """The samples of some buckets by broker, in time order."""
+    found: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]] = {}
+    for kind, buckets in wanted.items():
+        asked_for = set(buckets)
+        of_kind = rows.filter(pc.equal(rows.column("quota_type"), str(kind)))
+        of_kind = of_kind.sort_by([(name, "ascending") for name in (*_SERIES, "ts_ms")])
+        for names, samples in _runs(of_kind):
+            bucket = _bucket(names[1:-1])
+            if bucket in asked_for:
+                found.setdefault(kind, {}).setdefault(bucket, {})[names[-1]] = samples
+    return found
+
+
+def _runs(rows: pa.Table) -> Iterator[tuple[tuple[str, ...], list[Sample]]]:
+    names = zip(*(_plain(rows.column(name)) for name in _SERIES), strict=True)
+    times, spans, rates, throttles, words = (_plain(rows.column(name)) for name in _VALUES)
+    samples = list(map(Sample, times, spans, rates, throttles, map(_CENSORED.__getitem__, words)))
+    for key, run in groupby(zip(names, samples, strict=True), key=itemgetter(0)):
+        yield key, [sample for _, sample in run]
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    found: list[Any] = column.to_pylist()
+    return found
+
+
+def _bucket(names: Iterable[str]) -> Bucket:
+    kind, user, client_id, ip = names
+    return Bucket(kind=GroupKind(kind), user=user, client_id=client_id, ip=ip)
