@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Final
 
-from reconciler.render.documents import Json
+from reconciler.render.documents import Json, value_json
 from reconciler.render.use_text import headline
 from reconciler.usage.reports import UsageReport
 from reconciler.usage.tags import Bucket
@@ -20,20 +20,23 @@ def report_document(report: UsageReport) -> dict[str, Json]:
         "kind": KIND,
         "formatVersion": FORMAT,
         "headline": headline(report),
-        **{one.name: _json(getattr(report, one.name)) for one in fields(report)},
+        **{one.name: json_of(getattr(report, one.name)) for one in fields(report)},
     }
 
 
-def _json(value: object) -> Json:
+def json_of(value: object) -> Json:
+    """Any value of rows: dataclasses by their fields, limits as Kafka stores them."""
     if isinstance(value, Enum):
         return str(value.value)
     if is_dataclass(value) and not isinstance(value, type):
         return _row(value)
     if isinstance(value, Mapping):
-        return {str(key): _json(one) for key, one in value.items()}
+        return {str(key): json_of(one) for key, one in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_json(one) for one in value]
-    if value is None or isinstance(value, str | int | float | bool):
+        return [json_of(one) for one in value]
+    if isinstance(value, float):
+        return value_json(value)
+    if value is None or isinstance(value, str | int | bool):
         return value
     raise TypeError(f"{type(value).__name__} has no JSON")
 
@@ -51,5 +54,5 @@ def _row(value: object) -> dict[str, Json]:
                 "ip": inner.ip,
             }
         else:
-            found[one.name] = _json(inner)
+            found[one.name] = json_of(inner)
     return found

@@ -56,9 +56,16 @@ def _simulated(found: Simulation) -> str:
 
 def report_text(report: UsageReport, *, style: Style = PLAIN) -> str:
     """The report for a terminal; ends with a line break."""
-    lines = [style.paint(escaped(headline(report)), "bold")]
-    lines += [f"note: {escaped(one)}" for one in report.notes]
-    for sheet in sheets(report):
+    return sheets_text(headline(report), report.notes, sheets(report), style=style)
+
+
+def sheets_text(
+    head: str, notes: Sequence[str], parts: Sequence[Sheet], *, style: Style = PLAIN
+) -> str:
+    """Any sheets for a terminal, under one sentence and notes; ends with a line break."""
+    lines = [style.paint(escaped(head), "bold")]
+    lines += [f"note: {escaped(one)}" for one in notes]
+    for sheet in parts:
         lines += ["", style.paint(sheet.title, "bold"), sheet.says, *_rows(sheet, style)]
         if sheet.more:
             lines.append(f"  {sheet.more}")
@@ -75,8 +82,15 @@ def _rows(sheet: Sheet, style: Style) -> list[str]:
 
 def report_markdown(report: UsageReport, *, most: int = 50) -> str:
     """The report as Markdown; of each table at most ``most`` rows, and how many there are more."""
-    parts = [f"**{prose(headline(report))}**", *(f"> {prose(one)}" for one in report.notes)]
-    for sheet in sheets(report):
+    return sheets_markdown(headline(report), report.notes, sheets(report), most=most)
+
+
+def sheets_markdown(
+    head: str, notes: Sequence[str], shown: Sequence[Sheet], *, most: int = 50
+) -> str:
+    """Any sheets as Markdown, under one sentence and notes."""
+    parts = [f"**{prose(head)}**", *(f"> {prose(one)}" for one in notes)]
+    for sheet in shown:
         parts += [f"### {sheet.title}", sheet.says, _markdown_table(sheet, most)]
         left = sheet.left_out + max(0, len(sheet.rows) - most)
         if left:

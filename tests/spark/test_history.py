@@ -1,5 +1,6 @@
 """Since when limits hold, which held for a sample, and who changed them: against plain loops over the looks."""
 
+import itertools
 import random
 from dataclasses import dataclass, field
 
@@ -216,7 +217,7 @@ def test_every_look_can_be_read_back_from_the_changes(spark: SparkSession) -> No
     for name, several in of.items():
         for who in WHO:
             mine = rows.get((name, entity_text(who)), [])
-            for one, then in zip(mine, mine[1:], strict=False):
+            for one, then in itertools.pairwise(mine):
                 assert one["to_ms"] == then["from_ms"]
                 assert repr(one["after"]) == repr(then["before"])
             assert not mine or mine[-1]["to_ms"] is None

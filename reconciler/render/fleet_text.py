@@ -1,0 +1,34 @@
+"""What a job over a fleet tells: as text, Markdown and one JSON document, all from the same sheets and rows."""
+
+from dataclasses import fields
+from typing import Final
+
+from reconciler.render.documents import Json
+from reconciler.render.fleet_sheets import headline, sheets
+from reconciler.render.table import Style
+from reconciler.render.use_json import json_of
+from reconciler.render.use_text import PLAIN, sheets_markdown, sheets_text
+from reconciler.usage.fleet import FleetReport
+
+KIND: Final = "kquota-fleet"
+FORMAT: Final = 1
+
+
+def fleet_text(report: FleetReport, *, style: Style = PLAIN) -> str:
+    """For a terminal; ends with a line break."""
+    return sheets_text(headline(report), report.notes, sheets(report), style=style)
+
+
+def fleet_markdown(report: FleetReport, *, most: int = 50) -> str:
+    """As Markdown; of each table at most ``most`` rows, and how many there are more."""
+    return sheets_markdown(headline(report), report.notes, sheets(report), most=most)
+
+
+def fleet_document(report: FleetReport) -> dict[str, Json]:
+    """The whole report. Keys of rows are the columns of their tables."""
+    return {
+        "kind": KIND,
+        "formatVersion": FORMAT,
+        "headline": headline(report),
+        **{one.name: json_of(getattr(report, one.name)) for one in fields(report)},
+    }
