@@ -101,12 +101,14 @@ def recorded_text(found: Recorded, *, style: Style, most: int | None) -> list[st
             Cell(text=one.before, right=True),
             Cell(text="->", colours=("dim",)),
             Cell(text=one.after, right=True),
-            escaped(one.says),
             Cell(text=escaped(one.where), colours=("dim",)),
         ]
         for one in shown
     ]
-    lines += table(rows, style=style, indent="  ") if rows else []
+    # The sentence is what people look for, so it has a line of its own, which no narrow terminal cuts off.
+    made = table(rows, style=style, indent="  ") if rows else []
+    for line, one in zip(made, shown, strict=True):
+        lines += [line, f"       {escaped(one.says)}"]
     lines += [f"  and {count(len(found.rows) - len(shown), 'client')} more (--verbose shows all)"] if len(shown) < len(found.rows) else []  # fmt: skip
     lines += _left_out(found, "  ")
     lines += [f"  {escaped(one)}" for one in found.notes]

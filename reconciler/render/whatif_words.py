@@ -126,8 +126,9 @@ def _figures(one: ImpactRow) -> str:
     does = _DOES[one.model]
     if not one.after_throttled_ms and not one.before_throttled_ms:
         return f"never {does.split(',')[0]}, as now" + _observed(one)
-    said = f"{_AT_LEAST[one.bound]}{does} {per_day_text(one.after_throttled_ms, one.covered_ms)}"
-    said += f" (now {per_day_text(one.before_throttled_ms, one.covered_ms)})"
+    said = f"{does} {_AT_LEAST[one.bound]}{per_day_text(one.after_throttled_ms, one.covered_ms)}"
+    now = per_day_text(one.before_throttled_ms, one.covered_ms) if one.before_throttled_ms else "never"  # fmt: skip
+    said += f" (now {now})"
     if one.after_max_delay_ms:
         said += f", worst delay {_AT_LEAST[one.bound]}{length_text(one.after_max_delay_ms)}"
     if one.after_over_timeout_ms:

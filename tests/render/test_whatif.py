@@ -1,0 +1,347 @@
+"""What recorded use says: its words, how they fit into a comment, and its section of a plan document, read back strictly."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import ConfigError
+from reconciler.quota.change import Plan
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.render.documents import Reader, dump
+from reconciler.render.json_plan import plan_document
+from reconciler.render.markdown import plan_markdown
+from reconciler.render.read_plan import read_plan
+from reconciler.render.read_preview import read_preview, read_simulation
+from reconciler.render.recorded import recorded_markdown
+from reconciler.render.sarif import plan_findings
+from reconciler.render.text import plan_text
+from reconciler.render.whatif_json import read_whatif, whatif_document
+from reconciler.render.whatif_words import recorded_of
+from reconciler.usage.buckets import Answer
+from reconciler.usage.censoring import Bound
+from reconciler.usage.findings import Evidence, ImpactRow, Simulation, TierBreach
+from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle import Model
+from reconciler.usage.tiers import USUAL, WhatIfPolicy
+from reconciler.usage.verdict import Breach, Tolerance, Verdict
+from reconciler.usage.whatif import judged, told
+from tests.render.previews import EVIL as EVIL_USER
+from tests.render.previews import sample
+from tests.usage.whatif_cases import CADENCE, case
+
+EVIL = str(EVIL_USER[0])
+MINUTE = 60_000
+NOW = 1_763_730_000.0
+END = 1_763_719_200_000
+CLUSTER = sample().plan.cluster_id
+EVIDENCE = Evidence(
+    cluster_id=CLUSTER,
+    source="s3://evidence/lkc-1/LATEST.json",
+    from_ms=END - 14 * DAY_MS,
+    to_ms=END,
+    made_ms=END + 5,
+    step_ms=30_000,
+    coverage_ppm=990_000,
+    counts={"gaps": 3},
+)
+
+
+def row(user="alice", **more) -> ImpactRow:
+    made = ImpactRow(
+        cluster_id=CLUSTER,
+        quota_type=QuotaType.PRODUCE,
+        bucket=bucket_of(user),
+        any_name=False,
+        broker_id="1",
+        before_units=20 * 2**20,
+        after_units=10 * 2**20,
+        source_entity=json.dumps([["user", user]], separators=(",", ":")),
+        answer=Answer.EXACT,
+        verdict=Verdict.WORSE,
+        bound=Bound.EXACT,
+        model=Model.BACKLOG,
+        before_throttled_ms=0,
+        before_max_delay_ms=0,
+        observed_throttled_ms=0,
+        after_throttled_ms=140 * MINUTE,
+        after_max_delay_ms=150_000,
+        after_over_timeout_ms=28 * MINUTE,
+        delayed_units=1,
+        unfinished=0,
+        covered_ms=14 * DAY_MS,
+        censored_ms=0,
+        why="",
+    )
+    return replace(made, **more)
+
+
+BLIND = {
+    "after_throttled_ms": None,
+    "after_max_delay_ms": None,
+    "after_over_timeout_ms": None,
+    "covered_ms": 0,
+}
+
+
+def simulation(*rows, **more) -> Simulation:
+    return Simulation(evidence=(EVIDENCE,), rows=rows, **more)
+
+
+def says(one, **more) -> str:
+    (found,) = recorded_of(simulation(replace(one, **more)), at=NOW).rows
+    return found.says
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        pytest.param(
+            {},
+            "throttled 10 min a day (now never), worst delay 2 min 30 s;"
+            " 2 min a day above 120 s, where producers lose records",
+            id="worse",
+        ),
+        pytest.param(
+            {"bound": Bound.AT_LEAST, "after_over_timeout_ms": 0},
+            "throttled at least 10 min a day (now never), worst delay at least 2 min 30 s",
+            id="lower bound",
+        ),
+        pytest.param(
+            {"verdict": Verdict.SAME, "after_throttled_ms": 0, "after_max_delay_ms": 0, "after_over_timeout_ms": 0},
+            "never throttled, as now",
+            id="same",
+        ),
+        pytest.param(
+            {"verdict": Verdict.BETTER, "before_throttled_ms": 280 * MINUTE, "after_throttled_ms": 0, "after_max_delay_ms": 0, "after_over_timeout_ms": 0},
+            "throttled 0 s a day (now 20 min a day)",
+            id="better",
+        ),
+        pytest.param(
+            {"verdict": Verdict.BETTER, "after_throttled_ms": None, "after_max_delay_ms": None, "censored_ms": 7 * DAY_MS, "observed_throttled_ms": 14 * 3_600_000},
+            "less throttled than now; by how much cannot be told from use that was held back",
+            id="better without a number",
+        ),
+        pytest.param(
+            {"verdict": Verdict.SAFE_BY_BOUND, "after_throttled_ms": 0},
+            "not throttled, even if all that was recorded were its own",
+            id="bound",
+        ),
+        pytest.param(
+            {**BLIND, "verdict": Verdict.NOT_IDENTIFIABLE, "why": "what was recorded holds other clients too"},
+            "cannot be told: what was recorded holds other clients too",
+            id="not identifiable",
+        ),
+        pytest.param(
+            {**BLIND, "verdict": Verdict.NO_DATA, "why": "no such client was seen"},
+            "no data: no such client was seen",
+            id="no data",
+        ),
+        pytest.param(
+            {"quota_type": QuotaType.IP, "model": Model.REJECTED, "after_max_delay_ms": None, "after_over_timeout_ms": None},
+            "connections refused 10 min a day (now never)",
+            id="connections",
+        ),
+        pytest.param(
+            {"after_over_timeout_ms": 0, "observed_throttled_ms": 14 * 3_600_000, "censored_ms": 7 * DAY_MS},
+            "throttled 10 min a day (now never), worst delay 2 min 30 s; seen throttled 1 h a day, held back in 50 % of the time",
+            id="seen",
+        ),
+    ],
+)  # fmt: skip
+def test_one_sentence_says_what_happens(more, words):
+    assert says(row(), **more) == words
+
+
+def test_the_headline_counts_clients_and_not_brokers():
+    rows = [row(broker_id=one) for one in "123"]
+    blind = row("bob", broker_id="", verdict=Verdict.NO_DATA, why="unseen", **BLIND)
+    found = recorded_of(simulation(*rows, blind), at=NOW)
+    assert found.headline == (
+        "1 client of 2 will be worse off, 1 client will lose records (delays above 120 s), 1 of 2 cannot be judged"
+    )
+    assert [one.where for one in found.rows] == ["broker 1; throttled on 3 of 3", ""]
+    assert found.notes[0].startswith("No data: ")
+    calm = row(verdict=Verdict.SAME, after_throttled_ms=0, after_over_timeout_ms=0)
+    assert (
+        recorded_of(simulation(calm), at=NOW).headline == "nobody who is affected will be worse off"
+    )
+
+
+def test_the_evidence_says_its_window_age_and_coverage():
+    (sentence,) = recorded_of(simulation(), at=NOW).evidence
+    assert sentence == (
+        f"evidence of cluster {CLUSTER}: 14 d until 2025-11-21 10:00 UTC (3 h old); read every 30 s;"
+        " brokers answered in 99 % of it; s3://evidence/lkc-1/LATEST.json"
+    )
+    stale = Simulation(evidence=(replace(EVIDENCE, stale="it is old"),), rows=(row(),))
+    found = recorded_of(stale, at=NOW)
+    assert found.evidence[0].startswith("does not count: it is old")
+    assert found.headline.startswith("nothing: no evidence counts")
+    absent = Simulation(evidence=(Evidence(cluster_id="c", stale="none was published"),), rows=())
+    assert recorded_of(absent, at=NOW).evidence == ("no evidence of cluster c: none was published",)
+
+
+# ---- where it is shown -------------------------------------------------------------------------
+
+BREACH = TierBreach(
+    row=row(),
+    tier="gold",
+    breach=Breach(what="worst delay", found_ms=150_000, allowed_ms=60_000),
+)
+
+
+def test_a_breach_stands_at_the_rule_that_asks_for_it():
+    preview = sample()
+    change = next(one for one in preview.plan.changes if one.claim is not None and not one.removes)
+    breached = replace(BREACH, row=row(source_entity=_json(change.entity)))
+    recorded = recorded_of(simulation(row(), breaches=(breached,)), at=NOW)
+    refusal = replace(recorded.refusals[0], key=change.key)
+    found = plan_findings(preview, replace(recorded, refusals=(refusal,)))
+    (one,) = [each for each in found if each.rule == "evidence"]
+    assert f"{one.path}:{one.line}" == change.claim.place(change.key)
+    assert (
+        one.message
+        == "user=alice (produce, tier gold): worst delay 2 min 30 s, allowed 1 min on broker 1"
+    )
+
+
+def _json(subject) -> str:
+    kinds = ("user", "client-id", "ip")
+    return json.dumps(
+        [[kind, slot] for kind, slot in zip(kinds, subject, strict=True) if slot is not False],
+        separators=(",", ":"),
+    )
+
+
+def test_a_breach_of_nobodys_limit_has_no_place():
+    recorded = recorded_of(simulation(breaches=(replace(BREACH, row=row(source_entity="")),)), at=NOW)  # fmt: skip
+    assert recorded.refusals[0].entity is None
+    assert recorded.refusals[0].key is Key.PRODUCER_BYTE_RATE
+    (one,) = [each for each in plan_findings(sample(), recorded) if each.rule == "evidence"]
+    assert one.path == ""
+
+
+def test_text_and_markdown_have_the_section_and_nothing_else_changes():
+    recorded = recorded_of(simulation(row(), breaches=(BREACH,)), at=NOW)
+    for show in (plan_text, plan_markdown):
+        with_, without = show(sample(), recorded=recorded), show(sample())
+        assert "What recorded use says" in with_
+        assert "Refused for what recorded use says (1)" in with_
+        assert "recorded use" not in without
+        kept = iter(with_.splitlines())
+        assert all(line in kept for line in without.splitlines())
+
+
+def test_no_name_gets_out_of_its_place():
+    hostile = row(EVIL, source_entity=_json(entity(user=EVIL)))
+    breach = replace(BREACH, row=hostile, tier=EVIL)
+    note = f"note {EVIL}"
+    found = simulation(hostile, breaches=(breach,), notes=(note,))
+    recorded = recorded_of(replace(found, evidence=(replace(EVIDENCE, stale=EVIL),)), at=NOW)
+    plain = recorded_of(simulation(row(), breaches=(BREACH,), notes=("note x",)), at=NOW)
+    shown = plan_text(sample(), recorded=recorded)
+    assert len(shown.splitlines()) == len(
+        plan_text(sample(), recorded=replace(plain, evidence=("e",))).splitlines()
+    )
+    assert "\x1b" not in shown
+    made = "\n".join(recorded_markdown(recorded, room=20_000))
+    assert len(made.splitlines()) == len(
+        "\n".join(recorded_markdown(plain, room=20_000)).splitlines()
+    )
+    for forged in ("<script", "<img", "@all", "\x1b"):
+        assert forged not in made.replace("<sub>", "")
+
+
+@given(st.integers(0, 400), st.integers(2_000, 16_384))
+def test_a_comment_is_bounded_whatever_there_is_to_say(size, room):
+    rows = [row(f"client-{n}" * 20) for n in range(size)]
+    breaches = tuple(replace(BREACH, row=one) for one in rows)
+    found = simulation(*rows, breaches=breaches, notes=("a sentence",) * size)
+    made = "\n".join(recorded_markdown(recorded_of(found, at=NOW), room=room))
+    assert len(made) <= room
+    assert made.count("<details>") == made.count("</details>")
+
+
+# ---- the document ------------------------------------------------------------------------------
+
+STRICT = WhatIfPolicy(
+    usual=replace(USUAL[1], tolerance=Tolerance(new_throttled_ms_per_day=0, max_delay_ms=0))
+)
+
+
+def read(document, cluster_id=CLUSTER) -> Simulation:
+    return read_whatif(
+        Reader(json.loads(dump({"simulation": document})))
+        .fields("simulation")["simulation"],
+        cluster_id,
+    )  # fmt: skip
+
+
+@given(st.integers(0, 100_000))
+def test_what_is_written_is_read(number):
+    one = case(number)
+    rows = judged(one.question, one.series, CADENCE)
+    note = replace(EVIDENCE, cluster_id=one.cluster_id)
+    found = told(rows, [note], STRICT, questions=[one.question], most=4)
+    assert read(whatif_document(found), one.cluster_id) == found
+
+
+def written(**more) -> dict:
+    found = simulation(
+        row(), breaches=(BREACH,), flipped=((CLUSTER, QuotaType.FETCH, bucket_of("x")),)
+    )
+    return {**json.loads(dump({"x": whatif_document(found)}))["x"], **more}
+
+
+def edited(section, **more) -> dict:
+    made = written()
+    made[section][0].update(more)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        (written(format=2), "simulation.format"),
+        (written(enough=False), "simulation.enough"),
+        (written(leftOut=-1), "simulation.leftOut"),
+        (written(leftBlind=1), "simulation.leftBlind"),
+        (written(more=1), "more"),
+        (edited("rows", verdict="fine"), "simulation.rows[0].verdict"),
+        (edited("rows", after_throttled_ms=None), "simulation.rows[0].verdict"),
+        (edited("rows", model="tokens"), "simulation.rows[0].model"),
+        (edited("rows", group_kind="pair"), "simulation.rows[0].group_kind"),
+        (edited("rows", source_entity='[["user", "a"]]'), "simulation.rows[0].source_entity"),
+        (edited("rows", source_entity="{}"), "simulation.rows[0].source_entity"),
+        (edited("rows", covered_ms=-1), "simulation.rows[0].covered_ms"),
+        (edited("rows", cluster_id="other"), "simulation should be about the cluster"),
+        (edited("breaches", found_ms=60_000), "simulation.breaches[0].found_ms"),
+        (edited("breaches", what="taste"), "simulation.breaches[0].what"),
+        (edited("evidence", from_ms=END + 1), "simulation.evidence[0].from_ms"),
+        (edited("evidence", to_ms=10**18), "simulation.evidence[0].to_ms"),
+    ],
+)
+def test_what_does_not_follow_is_refused_with_its_place(document, place):
+    with pytest.raises(ConfigError) as caught:
+        read(document)
+    assert place in str(caught.value)
+
+
+def test_a_plan_with_it_is_a_plan_with_the_same_digest():
+    found = simulation(row(), breaches=(BREACH,))
+    text = dump(plan_document(sample(), whatif_document(found)))
+    assert read_simulation(text, where="plan.json") == found
+    plain = dump(plan_document(sample()))
+    assert read_simulation(plain, where="plan.json") is None
+    assert read_preview(text, where="plan.json") == read_preview(plain, where="plan.json")
+    assert isinstance(read_plan(text, where="plan.json").plan, Plan)
+    broken = text.replace('"leftOut": 0', '"leftOut": -1')
+    assert broken != text
+    for reader in (read_plan, read_preview):
+        with pytest.raises(ConfigError, match="leftOut"):
+            reader(broken, where="plan.json")
