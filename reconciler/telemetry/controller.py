@@ -38,16 +38,16 @@ def reign(sights: Iterable[Sight], step_ms: int) -> tuple[int, ...]:
         return ()
     active = next((one.node for one in order if one.total > 0), order[0].node)
     seen: dict[str, Sight] = {}
-    rows: list[int] = []
-    latest = -LEAST_STEP_MS
+    ruled: list[Sight] = []
     for one in order:
         seen[one.node] = one
         if one.node != active and one.total > 0 and _is_over(seen.get(active), one, step_ms):
             active = one.node
-        if one.node == active and one.ts_ms - latest >= LEAST_STEP_MS:
-            rows.append(one.row)
-            latest = one.ts_ms
-    return tuple(rows)
+            if ruled and ruled[-1].total <= 0 and one.ts_ms - ruled[-1].ts_ms < LEAST_STEP_MS:
+                _ = ruled.pop()  # the old one showed nothing any more: what the new one shows counts
+        if one.node == active and (not ruled or one.ts_ms - ruled[-1].ts_ms >= LEAST_STEP_MS):
+            ruled.append(one)
+    return tuple(one.row for one in ruled)
 
 
 def _is_over(old: Sight | None, new: Sight, step_ms: int) -> bool:
