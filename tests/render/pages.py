@@ -19,6 +19,8 @@ from reconciler.quota.state import State, limits_of
 from reconciler.render.html_facts import Look
 from reconciler.render.html_history import History, Past
 from reconciler.render.html_page import page_html
+from reconciler.render.recorded import Recorded as RecordedUse
+from reconciler.render.recorded import Refusal, UseRow
 from tests.render.previews import (
     ALICE,
     DRIFTED,
@@ -84,6 +86,30 @@ def page(*looks: Look, kind: str = "plan") -> str:
     return page_html(looks or (look(),), page_files(), page=kind, made_at=NOW, tool_version="1.0")
 
 
+def recorded(*names: str) -> RecordedUse:
+    """What recorded use says of some users, the last of them not known."""
+    rows = [
+        UseRow(
+            who=f"user={name}",
+            what="produce",
+            before="20 MiB/s",
+            after="10 MiB/s",
+            says=f"throttled 10 min a day ({name})",
+            where="broker 2; throttled on 1 of 3",
+            mark="!" if name != names[-1] else "?",
+        )
+        for name in names
+    ]
+    return RecordedUse(
+        headline=f"{names[0]} will be worse off",
+        evidence=(f"14 d until yesterday; {names[0]}",),
+        rows=tuple(rows),
+        left_out=3,
+        refusals=(Refusal(entity=None, key=RATE, says=f"user={names[0]}: worst delay 3 min"),),
+        notes=(f"a note on {names[0]}",),
+    )
+
+
 def hostile_look() -> Look:
     """Every hostile name as user, client id, document, path and sentence."""
     live = State(
@@ -102,7 +128,8 @@ def hostile_look() -> Look:
         )
         for name in HOSTILE
     )
-    return looked(desired, Owned(cluster_id=HOSTILE[0]), live, warnings=HOSTILE, name=HOSTILE[0])
+    made = looked(desired, Owned(cluster_id=HOSTILE[0]), live, warnings=HOSTILE, name=HOSTILE[0])
+    return replace(made, recorded=recorded(*HOSTILE))
 
 
 def looked(desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = "prod") -> Look:
@@ -130,7 +157,7 @@ advice = warnings
 
 def large_look(amount: int) -> Look:
     """So many entities of ours, a tenth of them changed, some drifted, some of nobody."""
-    chance = random.Random(7)  # noqa: S311 - a sample, the same each time
+    chance = random.Random(7)
     live, desired, records = {}, [], []
     for number in range(amount - 3):
         user = f"user-{number:05d}"

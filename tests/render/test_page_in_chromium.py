@@ -19,7 +19,7 @@ from reconciler.quota.state import State, limits_of
 from reconciler.render.documents import value_json
 from reconciler.render.states import _bucket  # the words that the page uses, too
 from tests.quota import strategies
-from tests.render.pages import hostile_look, large_look, look, looked, page
+from tests.render.pages import hostile_look, large_look, look, looked, page, recorded
 from tests.servers import axe
 from tests.servers.chromium import Browser, chromium
 
@@ -120,6 +120,26 @@ def test_a_change_shows_both_values_its_effect_its_cause_and_its_place(browser, 
         "team/alice",
     ):
         assert word in row
+
+
+def test_what_recorded_use_says_stands_in_a_section_and_what_is_refused_in_the_way(
+    browser, tmp_path
+):
+    (tmp_path / "page.html").write_text(page(replace(look(), recorded=recorded("alice", "bob"))))
+    opened(browser, tmp_path / "page.html")
+    section = browser.run("return document.querySelector('#recorded').innerText")
+    for words in (
+        "alice will be worse off",
+        "20 MiB/s → 10 MiB/s",
+        "throttled 10 min a day (bob)",
+        "not known",
+        "a note on alice",
+        "3 rows of brokers, only counted",
+    ):
+        assert words in section
+    trouble = browser.run("return document.querySelector('#trouble').innerText")
+    assert "Refused for what recorded use says (1)" in trouble
+    assert browser.logs()[0] == []
 
 
 def test_exclusive_removals_stand_in_a_section_of_their_own(browser, tmp_path):
