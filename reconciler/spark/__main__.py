@@ -21,7 +21,11 @@ def main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; units that were committed stay, others are as before\n")
         return 130
-    sys.stdout.write(json.dumps(running.document(result), indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(running.document(result), indent=2, ensure_ascii=False) + "\n"
+    if asked.output is None:
+        sys.stdout.write(text)
+    else:
+        asked.output.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from reconciler.errors import UsageError
@@ -23,6 +24,7 @@ class Asked:
 
     job: Job[Any]
     lake: str
+    output: Path | None
     session: session.Settings
     settings: object
 
@@ -55,6 +57,7 @@ def parsed(words: Sequence[str]) -> Asked:
     return Asked(
         job=job,
         lake=given.pop("lake"),
+        output=given.pop("output"),
         session=_made(
             session.Settings,
             {
@@ -88,6 +91,12 @@ def _parser(job: Job[Any]) -> argparse.ArgumentParser:
         required=True,
         metavar="URI",
         help="where tables are kept: a folder, s3://, gs://, az://",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the result here and not to stdout, into which spark-submit mixes progress",
     )
     where = parser.add_argument_group("where it runs; leave this out under spark-submit")
     for option, metavar, text in (

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from reconciler.ports import Clock
 from reconciler.spark import jvm
-from reconciler.spark.session import is_connect
+from reconciler.spark.masters import is_connect
 
 EVERY_SECONDS: Final = 5.0
 """A phase that lasts is told again so often, with Spark's tasks."""

@@ -19,12 +19,16 @@ from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError, SparkError
 from reconciler.spark import archive, jvm
+from reconciler.spark.masters import is_connect, local_cores, submitted
+from reconciler.spark.shipping import shipped
+
+ANSWER_SECONDS: Final = 15
+"""So long a Connect server may take until it answers at all."""
 
 _NAME: Final = "kquota"
-_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?")
 _LOOPBACK: Final = "127.0.0.1"
 _QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +77,6 @@ def silent(line: str) -> None:
     """Takes lines for nobody."""
 
 
-def local_cores(master: str) -> int | None:
-    """How many threads a local master uses; ``None`` if it is none of this process (``local-cluster`` is one of many)."""
-    match = _LOCAL.fullmatch(master)
-    if match is None:
-        return None
-    cores = match["cores"] or "1"
-    return (os.cpu_count() or 1) if cores == "*" else int(cores)
-
-
 def local_settings(cores: int) -> dict[str, str]:
     """What a session of one machine is given; nothing else is.
 
@@ -101,18 +96,8 @@ def local_settings(cores: int) -> dict[str, str]:
 
 def java_options(*, brief: bool) -> str:
     """Options of a local JVM, without its archive. Users see no log lines below errors: Spark warns of harmless things."""
-    quiet = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
+    quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
     return f"{_QUICK} {quiet}" if brief else quiet
-
-
-def submitted() -> bool:
-    """Whether spark-submit started this process, and with it the JVM."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def is_connect(spark: SparkSession) -> bool:
-    """Whether a session speaks to a Connect server: then it has no context, no JVM and no executed plans."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def started(settings: Settings, tell: Callable[[str], None] = silent) -> SparkSession:
@@ -136,15 +121,26 @@ def started(settings: Settings, tell: Callable[[str], None] = silent) -> SparkSe
         return SparkSession.builder.getOrCreate()
     remote = settings.remote or (None if settings.master else os.environ.get("SPARK_REMOTE"))
     try:
-        if remote:
-            # Not ``getOrCreate``: a session that another part of the program uses keeps its settings.
-            return SparkSession.builder.remote(remote).create()
-        return _classic(settings, tell)
+        return _connected(remote) if remote else _classic(settings, tell)
     except (PySparkException, OSError, RuntimeError) as error:
         raise SparkError(
             f"no session at {remote or settings.master or 'local[*]'}: {str(error).splitlines()[0]}",
             hint="check the address, and that the server runs" if remote or settings.master else "",
         ) from error
+
+
+def _connected(remote: str) -> SparkSession:
+    """A session of a Connect server. PySpark would try for ten minutes to reach one that is not there."""
+    import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; only Connect needs these
+    from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
+
+    with DefaultChannelBuilder(remote).toChannel() as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=ANSWER_SECONDS)
+        except grpc.FutureTimeoutError:
+            raise TimeoutError(f"nobody answered for {ANSWER_SECONDS} s") from None
+    # Not ``getOrCreate``: a session that another part of the program uses keeps its settings.
+    return SparkSession.builder.remote(remote).create()
 
 
 def _classic(settings: Settings, tell: Callable[[str], None]) -> SparkSession:
@@ -161,7 +157,7 @@ def _classic(settings: Settings, tell: Callable[[str], None]) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
         chosen |= local_settings(cores)
         options = java_options(brief=settings.brief)
-        found = archive.ready(version, tell, _LOG4J.as_uri()) if settings.archive else None
+        found = archive.ready(version, tell, LOG4J.as_uri()) if settings.archive else None
         if found is not None:
             options += f" {archive.USE.format(path=found)}"
         chosen["spark.driver.extraJavaOptions"] = options
@@ -187,6 +183,7 @@ def opened(settings: Settings, tell: Callable[[str], None] = silent) -> Iterator
     """A session for as long as the block lasts; Ctrl-C ends its jobs and the JVM, too. Arguments as :func:`started`."""
     spark = started(settings, tell)
     try:
-        yield spark
+        with shipped(spark):
+            yield spark
     finally:
         stopped(spark)

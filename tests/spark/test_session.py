@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ConfigError
-from reconciler.spark import archive, jvm, session
+from reconciler.spark import archive, jvm, masters, session
 from tests.servers.processes import Child
 from tests.spark import lakes
 
@@ -42,7 +42,7 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, str], mes
     ],
 )  # fmt: skip
 def test_only_masters_of_this_process_are_local(master: str, cores: int | None) -> None:
-    assert session.local_cores(master) == cores
+    assert masters.local_cores(master) == cores
 
 
 def fake_java(folder: Path, version: str, code: int = 0) -> Path:

@@ -1,0 +1,231 @@
+"""A standalone Spark cluster and a Spark Connect server from the installed PySpark, on loopback, ended with us.
+
+Both work in scratch folders: nothing is written into the package. The daemons are small, so that CI has room for them.
+"""
+
+import functools
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from reconciler.spark import archive, jvm, session
+from tests.servers.ports import free_ports
+from tests.servers.processes import Child, ScratchFolder, guardian
+from tests.servers.prometheus import until
+
+START_SECONDS = 90.0
+JOB_SECONDS = 120
+LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+TREE = Path(__file__).parents[2]
+
+
+@functools.cache
+def archive_options() -> str:
+    """What lets a JVM of Spark start from the class-data archive; made now if there is none."""
+    path = archive.ready(jvm.java_version(), lambda _: None, session.LOG4J.as_uri())
+    return f"{QUICK} {archive.USE.format(path=path)}" if path else QUICK
+
+
+def program(name: str) -> str:
+    """A program of the installed PySpark."""
+    return str(archive.spark_home() / name)
+
+
+def wheel(into: Path) -> Path:
+    """The wheel of this tree, as it would be released."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(into), str(TREE)],
+        check=True, timeout=JOB_SECONDS, capture_output=True,
+    )  # fmt: skip
+    (found,) = into.glob("*.whl")
+    return found
+
+
+class StandaloneCluster:
+    """A master and workers of one core each, as a context."""
+
+    def __init__(self, workers: int = 2) -> None:
+        """Starts them; entering waits until all workers are registered."""
+        self._count = workers
+        self.scratch = ScratchFolder.make("spark-cluster-")
+        port, *web = free_ports(workers + 2)
+        self.master = f"spark://127.0.0.1:{port}"
+        self._log = self.scratch.path / "master.log"
+        package = "org.apache.spark.deploy"
+        self._children = [
+            self._daemon(
+                self._log, f"{package}.master.Master",
+                "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web[0]),
+            )
+        ]  # fmt: skip
+        until(
+            lambda: "I have been elected leader" in self._log.read_text(errors="replace"),
+            seconds=START_SECONDS, doing="starting a Spark master", told=self.log,
+        )  # fmt: skip
+        for number in range(workers):
+            self._children.append(
+                self._daemon(
+                    self.scratch.path / f"worker-{number}.log", f"{package}.worker.Worker",
+                    "--host", "127.0.0.1", "--cores", "1", "--memory", "1g",
+                    "--webui-port", str(web[number + 1]),
+                    "--work-dir", str(self.scratch.path / f"work-{number}"), self.master,
+                )
+            )  # fmt: skip
+
+    def _daemon(self, log: Path, *words: str) -> Child:
+        settings = {**LOOPBACK, "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK}
+        return Child([program("bin/spark-class"), *words], log=log, environment=settings)
+
+    def __enter__(self) -> Self:
+        """Itself, once every worker is registered."""
+        try:
+            until(
+                lambda: self.log().count("Registering worker") == self._count,
+                seconds=START_SECONDS, doing="starting Spark workers", told=self.log,
+            )  # fmt: skip
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the workers, then the master."""
+        for child in reversed(self._children):
+            child.kill()
+        self.scratch.remove()
+
+    def log(self) -> str:
+        """What the master said."""
+        return self._log.read_text(errors="replace")
+
+    def submit(
+        self, main: Path, words: Sequence[str], *, package: Path | None, cores: int = 2
+    ) -> "subprocess.CompletedProcess[str]":
+        """Runs a main file on the cluster; the driver is here."""
+        return submit(
+            ["--master", self.master, "--deploy-mode", "client", "--driver-memory", "700m",
+             "--executor-memory", "600m", "--executor-cores", "1", "--total-executor-cores", str(cores),
+             "--driver-java-options", archive_options(), "--conf", f"spark.executor.extraJavaOptions={QUICK}",
+             "--conf", "spark.sql.shuffle.partitions=2"],
+            main, words, package=package,
+        )  # fmt: skip
+
+
+def submit(
+    options: Sequence[str], main: Path, words: Sequence[str], *, package: Path | None
+) -> "subprocess.CompletedProcess[str]":
+    """Runs `spark-submit` in an empty folder, so that only the given package is found."""
+    loopback = ("driver.host=127.0.0.1", "driver.bindAddress=127.0.0.1", "ui.enabled=false")
+    with ScratchFolder.make("spark-submit-") as folder:
+        return subprocess.run(
+            [
+                program("bin/spark-submit"), *options,
+                *(word for one in loopback for word in ("--conf", f"spark.{one}")),
+                "--conf", f"spark.pyspark.python={sys.executable}",
+                *(("--py-files", str(package)) if package else ()),
+                str(main), *words,
+            ],
+            cwd=folder, env={**os.environ, **LOOPBACK, "PYTHONWARNINGS": "ignore"},
+            capture_output=True, text=True, check=False, timeout=JOB_SECONDS,
+        )  # fmt: skip
+
+
+class ConnectServer:
+    """A Spark Connect server with two threads, by Spark's own scripts, as a context."""
+
+    def __init__(self, memory: str = "1g") -> None:
+        """Starts it; entering waits until it listens."""
+        self.scratch = ScratchFolder.make("spark-connect-")
+        (self._port,) = free_ports(1)
+        self.remote = f"sc://127.0.0.1:{self._port}"
+        self._memory = memory
+        self._pid = 0
+
+    def __enter__(self) -> Self:
+        """Itself, once it listens."""
+        settings = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(self._port),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.pyspark.python": sys.executable,
+        }
+        try:
+            self._script(
+                "start", "--master", "local[2]", "--driver-memory", self._memory,
+                "--driver-java-options", archive_options(),
+                *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
+            )  # fmt: skip
+            (file,) = self.scratch.path.glob("*.pid")
+            self._pid = int(file.read_text())
+            guardian().watch("pid", self._pid)
+            until(
+                self._listens,
+                seconds=START_SECONDS,
+                doing="starting a Connect server",
+                told=self.log,
+            )
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends it by its own script, or at last by a signal to its process."""
+        if self._pid:
+            self._script("stop")
+            try:
+                until(
+                    lambda: not _is_alive(self._pid), seconds=20, doing="stopping a Connect server"
+                )
+            except AssertionError:
+                os.kill(self._pid, signal.SIGKILL)
+            guardian().forget("pid", self._pid)
+        self.scratch.remove()
+
+    def log(self) -> str:
+        """The last words of its log."""
+        return "".join(
+            path.read_text(errors="replace")[-3000:] for path in self.scratch.path.glob("*.out")
+        )
+
+    def environment(self) -> Mapping[str, str]:
+        """What its scripts are given: one folder for its pid and log, so that another server is left alone."""
+        folder = str(self.scratch.path)
+        return {
+            **os.environ, **LOOPBACK,
+            "SPARK_HOME": str(archive.spark_home()), "SPARK_PID_DIR": folder, "SPARK_LOG_DIR": folder,
+            "SPARK_IDENT_STRING": "tests",
+        }  # fmt: skip
+
+    def _script(self, verb: str, *words: str) -> None:
+        subprocess.run(
+            [program(f"sbin/{verb}-connect-server.sh"), *words],
+            cwd=self.scratch.path, env=self.environment(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=verb == "start", timeout=60,
+        )  # fmt: skip
+
+    def _listens(self) -> bool:
+        if not _is_alive(self._pid):
+            raise AssertionError(f"the Connect server ended: {self.log()}")
+        try:
+            socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,156 @@
+"""The same job on two executors by spark-submit, and through a Connect server: row by row what a local session gives."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reconciler.lake.lake import Lake
+from reconciler.spark import __main__ as main_file
+from reconciler.spark.job import silent
+from reconciler.spark.jobs import rollup
+from reconciler.usage.histogram import bucket_index
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
+from tests.servers import spark as servers
+from tests.spark import lakes, shipped
+
+pytestmark = pytest.mark.integration
+
+MAIN = Path(main_file.__file__)
+SHIPPED = """
+import json, pathlib, sys
+code = pathlib.Path(sys.argv[1]).read_text()
+from pyspark import cloudpickle
+import types
+module = types.ModuleType("shipped_job"); exec(code, module.__dict__)
+from reconciler.spark import running, session
+settings = session.Settings(remote=sys.argv[3] if len(sys.argv) > 3 else None)
+print(json.dumps(running.run(module.JOB, sys.argv[2], settings, module.Settings())))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[servers.StandaloneCluster]:
+    with servers.StandaloneCluster(workers=2) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def connect() -> Iterator[servers.ConnectServer]:
+    with servers.ConnectServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return servers.wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def filled(folder: Path) -> Lake:
+    lake = lakes.lake(folder)
+    for cluster in ("lkc 1/ü", "b"):
+        for number in range(2):
+            lakes.commit(
+                lake, cluster, lakes.day(number), lakes.samples(cluster, lakes.day(number))
+            )
+    return lake
+
+
+def assert_like_local(spark: SparkSession, lake: Lake, folder: Path) -> None:
+    local = filled(folder)
+    rollup.run(spark, local, rollup.Settings(), silent)
+    for table in (USAGE_5M, USAGE_HIST_D):
+        rows = lakes.rows_of(lake, table)
+        assert rows
+        assert rows == lakes.rows_of(local, table)
+
+
+def test_two_executors_give_the_rows_of_a_local_session(
+    spark: SparkSession, cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
+) -> None:
+    lake = filled(tmp_path / "lake")
+    result = tmp_path / "result.json"
+    words = ["rollup", "--lake", str(tmp_path / "lake"), "--output", str(result)]
+    done = cluster.submit(MAIN, words, package=wheel)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [one["units"] for one in json.loads(result.read_text())["tables"]] == [4, 4]
+    assert_like_local(spark, lake, tmp_path / "local")
+    assert cluster.log().count("Launching executor") >= 2
+
+
+def test_a_connect_server_gives_the_rows_of_a_local_session(
+    spark: SparkSession, connect: servers.ConnectServer, tmp_path: Path
+) -> None:
+    lake = filled(tmp_path / "lake")
+    words = ["rollup", "--lake", str(tmp_path / "lake"), "--remote", connect.remote]
+    done = through(connect, "-m", "reconciler.spark", *words)
+    assert [one["units"] for one in json.loads(done.stdout)["tables"]] == [4, 4]
+    assert all(line.startswith("[") for line in done.stderr.splitlines()), done.stderr
+    assert_like_local(spark, lake, tmp_path / "local")
+
+
+def through(connect: servers.ConnectServer, *words: str) -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=servers.TREE, env=os.environ, capture_output=True, text=True, timeout=servers.JOB_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:] + connect.log()
+    return done
+
+
+def assert_shipped(stdout: str) -> None:
+    rows = json.loads(stdout.splitlines()[-1])  # spark-submit mixes both outputs of a main file
+    assert len(rows) == 2
+    assert all(".zip/reconciler/__init__.py" in row["path"] for row in rows), rows
+    assert {row["bucket"] for row in rows} == {bucket_index(12345)}
+
+
+def test_python_workers_of_a_cluster_have_the_package_of_the_job(
+    cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
+) -> None:
+    main = tmp_path / "main.py"
+    main.write_text(SHIPPED)
+    lakes.lake(tmp_path / "lake")
+    done = cluster.submit(main, [shipped.__file__, str(tmp_path / "lake")], package=wheel)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert_shipped(done.stdout)
+
+
+def test_python_workers_of_a_connect_server_have_the_package_of_the_client(
+    connect: servers.ConnectServer, tmp_path: Path
+) -> None:
+    lakes.lake(tmp_path / "lake")
+    words = [shipped.__file__, str(tmp_path / "lake"), connect.remote]
+    assert_shipped(through(connect, "-c", SHIPPED, *words).stdout)
+
+
+def test_an_error_through_connect_is_one_sentence(
+    connect: servers.ConnectServer, tmp_path: Path
+) -> None:
+    filled(tmp_path)
+    victim = next(tmp_path.rglob("*.parquet"))
+    victim.write_bytes(b"PAR1" + b"\0" * 200)
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler.spark", "rollup", "--lake", str(tmp_path), "--remote", connect.remote],
+        cwd=servers.TREE, capture_output=True, text=True, timeout=servers.JOB_SECONDS, check=False,
+    )  # fmt: skip
+    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert (done.returncode, len(told)) == (1, 2), done.stderr
+    assert told[0].startswith("error: rollup: ")
+    assert victim.name in told[0]
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler.spark", "rollup", "--lake", "memory://", "--remote", "sc://127.0.0.1:9"],
+        cwd=servers.TREE, capture_output=True, text=True, timeout=servers.JOB_SECONDS, check=False,
+    )  # fmt: skip
+    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert done.returncode == 1
+    assert told[0].startswith("error: no session at sc://127.0.0.1:9"), done.stderr
+    assert told[1] == "hint: check the address, and that the server runs"
