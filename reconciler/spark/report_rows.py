@@ -3,17 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from enum import Enum
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as fn
 
 from reconciler.spark import bounded
+from reconciler.spark.resolve import BUCKET
 from reconciler.spark.use import SERIES
+from reconciler.usage.findings import ImpactRow, RecommendationRow
 from reconciler.usage.profiles import UseState
 from reconciler.usage.reports import CapacityRow, Curve, NoisyRow, UsageRow
 from reconciler.usage.samples import QuotaType
+from reconciler.usage.sizing import Advice
 from reconciler.usage.tags import Bucket, GroupKind
+from reconciler.usage.verdict import SEVERITY
 
 T = TypeVar("T")
 
@@ -24,6 +28,8 @@ _STATES: Final = (
     UseState.THROTTLED, UseState.NEAR_LIMIT, UseState.UNUSED, UseState.NO_DATA, UseState.USED, UseState.IDLE,
 )  # fmt: skip
 """What is told first."""
+
+_ADVICE: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
 
 
 def value_of(row: Row, kind: Callable[..., T]) -> T:
@@ -43,7 +49,10 @@ def bucket_of(row: Row) -> Bucket:
     return Bucket(kind=GroupKind(row.group_kind), user=row.user, client_id=row.client_id, ip=row.ip)
 
 
-def _typed(value: object, hint: object) -> object:
+def _typed(value: Any, hint: object) -> object:  # noqa: ANN401 - a cell of any type
+    if isinstance(value, list):
+        inner = get_args(hint)[0]
+        return tuple(_typed(one, inner) for one in value)
     return hint(value) if isinstance(hint, type) and issubclass(hint, Enum) else value
 
 
@@ -62,6 +71,23 @@ def first(
     rows = bounded.rows(frame.orderBy(*order).limit(asked), asked, "rows")
     whole = bounded.rows(frame.agg(fn.count(fn.lit(1)).alias("n")), 1, "counts")[0].n
     return tuple(value_of(one, kind) for one in rows), whole - len(rows)
+
+
+def impact_rows(frame: DataFrame, most: int) -> tuple[tuple[ImpactRow, ...], int]:
+    """Rows of ``impact_row``: the worst first."""
+    severity = fn.lit(len(SEVERITY))
+    for number, verdict in enumerate(reversed(SEVERITY)):
+        severity = fn.when(fn.col("verdict") == verdict.value, fn.lit(number)).otherwise(severity)
+    order = [severity, fn.col("after_throttled_ms").desc_nulls_last(), *map(fn.col, SERIES)]
+    return first(frame, ImpactRow, order, most)
+
+
+def recommendation_rows(frame: DataFrame, most: int) -> tuple[tuple[RecommendationRow, ...], int]:
+    """Rows of ``recommendation``: what should change before what was refused, too thin, or may stay."""
+    rank = fn.lit(len(_ADVICE))
+    for number, advice in enumerate(_ADVICE):
+        rank = fn.when(fn.col("advice") == str(advice), fn.lit(number)).otherwise(rank)
+    return first(frame, RecommendationRow, [rank, *map(fn.col, BUCKET)], most)
 
 
 def usage_rows(frame: DataFrame, most: int) -> tuple[tuple[UsageRow, ...], int]:

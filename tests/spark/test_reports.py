@@ -10,7 +10,7 @@ from reconciler.lake import arrow, pace
 from reconciler.lake.manifest import Unit
 from reconciler.quota.entity import entity
 from reconciler.spark.job import silent
-from reconciler.spark.jobs import capacity, usage
+from reconciler.spark.jobs import capacity, report, usage
 from reconciler.usage.load import Basis
 from reconciler.usage.profiles import UseState
 from reconciler.usage.reports import Direction
@@ -18,8 +18,10 @@ from reconciler.usage.samples import Cadence, QuotaType
 from reconciler.usage.tables import (
     BROKER_SAMPLE,
     CAPACITY_ROW,
+    IMPACT_ROW,
     NOISY_ROW,
     QUOTA_ENTRY,
+    RECOMMENDATION,
     SNAPSHOT,
     TARGET_UP,
     USAGE_ROW,
@@ -174,3 +176,43 @@ def test_cluster_ids_may_hold_anything_but_what_ends_them() -> None:
         ("a=b", "ingress", 5, 800_000, 3),
         ("a=b", "egress", None, 800_000, 3),
     ]
+
+
+def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_curve(
+    spark, lake
+) -> None:
+    earlier = {
+        "group_kind": "user",
+        "user": "bob",
+        "client_id": "",
+        "ip": "",
+        "day": DAY,
+        "cluster_id": "c1",
+    }
+    impact = {
+        **earlier, "quota_type": "produce", "any_name": False, "broker_id": "1", "before_units": 10_000, "after_units": 400,
+        "source_entity": entity_text(entity(user="bob")), "answer": "exact", "verdict": "worse", "bound": "at_least",
+        "model": "backlog", "before_throttled_ms": 0, "before_max_delay_ms": 0, "observed_throttled_ms": 0,
+        "after_throttled_ms": 9_000, "after_max_delay_ms": 50, "after_over_timeout_ms": 0, "delayed_units": 1,
+        "unfinished": 0, "covered_ms": 100, "censored_ms": 0, "why": "",
+    }  # fmt: skip
+    other = {**impact, "user": "carol", "verdict": "same", "after_units": 10_000}
+    filled(lake, IMPACT_ROW, [other, impact])
+    advice = dict.fromkeys(RECOMMENDATION.names) | {
+        **earlier, "quota_type": "produce", "source_entity": "", "tier": "silver", "advice": "change", "peak_units": 5,
+        "confidence_ppm": 1, "censored_ppm": 0, "rules": ["cut", "floor"], "evidence_ms": 1, "samples": 1, "brokers": 1,
+    }  # fmt: skip
+    filled(lake, RECOMMENDATION, [advice])
+    settings = report.Settings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-",), most=3)
+    found = report.run(spark, lake, settings, silent)
+    assert found.simulation is not None
+    assert [one.bucket.user for one in found.simulation.rows] == ["bob", "carol"]
+    assert found.simulation.rows[0].bound == "at_least"
+    assert found.recommendations[0].rules == ("cut", "floor")
+    assert [(one.bucket.user, one.after_units) for one in found.curves][:3] == [
+        ("bob", 400),
+        ("carol", 10_000),
+        ("alice", 1_000),
+    ]
+    assert found.left_out["usage_row"] == 1
+    assert found.capacity

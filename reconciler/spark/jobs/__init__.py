@@ -10,6 +10,12 @@ SUMMARIES: Final[dict[str, str]] = {
     "rollup": "Five-minute sums and daily histograms of what changed.",
     "usage": "Use against limits: percentiles, throttled, near their limit, unused.",
     "capacity": "Budgets of brokers, what is promised and served at one time, excess over fair shares.",
+    "simulate": "What changes of limits would have done to recorded use.",
+    "recommend": "A limit for every bucket, with its evidence; nothing is applied.",
+    "report": "One page: use, capacity, and the newest what-if and recommendations.",
+    "resolve": "Which limit each client gets, and which limits hold for nobody.",
+    "plan": "What would change on all clusters, as kquota plan says of one.",
+    "history": "What changed, when, and whether we did it.",
 }
 """In the order of the work; ``name`` lives in ``reconciler.spark.jobs.name``."""
 

@@ -1,0 +1,131 @@
+"""The job ``report``: one report of a window: use, capacity, and the newest what-if and recommendations that the lake holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Manifest
+from reconciler.ports import Progress
+from reconciler.spark import facts, reading, report_rows, use
+from reconciler.spark.job import Job, asked
+from reconciler.spark.jobs import capacity, usage
+from reconciler.spark.span import Span
+from reconciler.usage.findings import ImpactRow, Simulation
+from reconciler.usage.reports import Curve, UsageReport
+from reconciler.usage.tables import IMPACT_ROW, RECOMMENDATION, USAGE_5M, Table
+
+MOST_CURVES: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What to look at; as for ``usage`` and ``capacity``."""
+
+    from_ms: int = asked("begin of the window", metavar="MS")
+    to_ms: int = asked("end of the window, not included", metavar="MS")
+    capacity: tuple[str, ...] = asked(
+        "bytes/s that a broker of a cluster can take and give; may be repeated", default=(), metavar=capacity.FORM
+    )  # fmt: skip
+    replication_factor: int | None = asked(
+        "stands for replication where it was not recorded", default=None, metavar="N"
+    )
+    cluster: tuple[str, ...] = asked(
+        "only this cluster id; may be repeated", default=(), metavar="ID"
+    )
+    most: int = asked("rows of each table to tell", default=100, metavar="N")
+    curves: int = asked("curves", default=12, metavar="N")
+
+
+def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> UsageReport:
+    """Run both jobs and add what ``simulate`` and ``recommend`` left in the lake.
+
+    Raises:
+        UsageError: A capacity is not of its form.
+        LakeError: The lake cannot be read or written.
+    """
+    span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    window = {"from_ms": settings.from_ms, "to_ms": settings.to_ms, "most": settings.most}
+    used = usage.run(
+        spark, lake, usage.Settings(**window, cluster=settings.cluster, curves=settings.curves), progress
+    )  # fmt: skip
+    carried = capacity.run(
+        spark,
+        lake,
+        capacity.Settings(
+            **window,
+            cluster=settings.cluster,
+            capacity=settings.capacity,
+            replication_factor=settings.replication_factor,
+        ),
+        progress,
+    )
+    progress("what-if and recommendations", 0, 0)
+    left_out = {**used.left_out, **carried.left_out}
+    impacts, more = report_rows.impact_rows(
+        _newest(spark, lake, IMPACT_ROW, settings, span), settings.most
+    )
+    advice, further = report_rows.recommendation_rows(
+        _newest(spark, lake, RECOMMENDATION, settings, span), settings.most
+    )
+    if further:
+        left_out[RECOMMENDATION.name] = further
+    drawn = _curves(spark, lake, settings, span, impacts)
+    shown = {(one.cluster_id, one.quota_type, one.bucket, one.broker_id) for one in drawn}
+    others = tuple(
+        one
+        for one in used.curves
+        if (one.cluster_id, one.quota_type, one.bucket, one.broker_id) not in shown
+    )
+    return replace(
+        used,
+        simulation=Simulation(evidence=used.evidence, rows=impacts, left_out=more) if impacts else None,
+        recommendations=advice,
+        capacity=carried.capacity,
+        noisy=carried.noisy,
+        curves=(*drawn, *others)[:MOST_CURVES],
+        left_out=left_out,
+        notes=(*used.notes, *carried.notes),
+    )  # fmt: skip
+
+
+def _newest(
+    spark: SparkSession, lake: Lake, table: Table, settings: Settings, span: Span
+) -> DataFrame:
+    """The newest result of each cluster that is not about a later window."""
+    found: dict[str, Manifest] = {}
+    for one in lake.manifests(table, settings.cluster or None, to_day=span.last_day):
+        before = found.get(one.unit.cluster_id)
+        if before is None or before.unit.day < one.unit.day:
+            found[one.unit.cluster_id] = one
+    return reading.of(spark, lake, table, found.values())
+
+
+def _curves(
+    spark: SparkSession, lake: Lake, settings: Settings, span: Span, rows: Sequence[ImpactRow]
+) -> tuple[Curve, ...]:
+    """Curves of the buckets that a change moves most, each with both limits."""
+    chosen = [one for one in rows if one.broker_id and not one.any_name][: settings.curves]
+    if not chosen:
+        return ()
+    limits: report_rows.Limits = {
+        (one.cluster_id, one.quota_type, one.bucket, one.broker_id): (one.before_units, one.after_units)
+        for one in chosen
+    }  # fmt: skip
+    five = reading.frame(
+        spark, lake, USAGE_5M, sorted({one.cluster_id for one in chosen}), **facts.days(span)
+    )
+    length = usage.span_of(span)
+    spans = use.curves(five, usage.series_frame(spark, limits), length)
+    return report_rows.curves(spans, limits, length, usage.MOST_POINTS * len(limits))
+
+
+JOB: Final = Job(
+    name="report",
+    summary="One page: use, capacity, and the newest what-if and recommendations.",
+    settings=Settings,
+    run=run,
+    example="--from-ms 1795000000000 --to-ms 1796209600000",
+)
