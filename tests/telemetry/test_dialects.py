@@ -85,6 +85,7 @@ def test_app_info_says_the_broker_id_as_a_label_or_as_its_value() -> None:
     assert meaning("kquota", name, id="7") == Meaning(measure=Measure.BROKER_ID, broker_id="7")
     assert meaning("kquota", name) == Meaning(measure=Measure.BROKER_ID)
     assert meaning("kquota", name, broker_id="seven") is Word.BAD_BROKER_ID
+    assert meaning("kquota", "kafka_server_app", broker_id="7") == meaning("kquota", name, id="7")
     assert meaning("kquota", "kafka_server_app_info_starttimems", id="7") == Meaning(
         measure=Measure.BROKER_ID, broker_id="7"
     )
