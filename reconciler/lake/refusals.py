@@ -12,6 +12,8 @@ EXCEPTIONS: Final = (exceptions.BaseError, OSError, ValueError)
 
 RIGHTS: Final = "check the credentials and their rights; object stores also answer so for a missing file where they may not be listed"
 
+_NO_BUCKET: Final = "NoSuchBucket"
+
 _BY_CLASS: Final[tuple[tuple[type[Exception], str, str], ...]] = (
     (PermissionError, "may not be used", RIGHTS),
     (exceptions.PermissionDeniedError, "may not be used", RIGHTS),
@@ -24,10 +26,10 @@ _BY_WORDS: Final[tuple[tuple[str, str, str], ...]] = (
     # LocalFileSystem and HTTP have one class for nearly everything.
     ("Permission denied", "may not be read", "check who owns the files"),
     ("Unable to canonicalize filesystem root", "there is no such folder", "create it, or check the address"),
-    ("No such bucket", "there is no such bucket", "create it, or check the address"),
-    ("NoSuchBucket", "there is no such bucket", "create it, or check the address"),
+    (_NO_BUCKET, "there is no such bucket", "create it, or check the address"),
     ("Account must be specified", "no storage account is known", "set AZURE_STORAGE_ACCOUNT_NAME"),
-    ("error sending request", "could not be reached", "check address, network and, for own servers, AWS_ENDPOINT_URL; http:// wants AWS_ALLOW_HTTP=true"),
+    ("builder error", "is http:// and not https://", "set AWS_ALLOW_HTTP=true (or AZURE_ALLOW_HTTP, GOOGLE_ALLOW_HTTP) if that is meant"),
+    ("error sending request", "could not be reached", "check address, network and, for own servers, AWS_ENDPOINT_URL"),
     ("timed out", "did not answer in time", "check the network, then try again"),
     ("Metadata", "no credentials were found", "set those of the store in the environment, for example AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
 )  # fmt: skip
@@ -43,7 +45,8 @@ _TOO_SHORT: Final = (
 
 def is_absence(error: Exception) -> bool:
     """Whether it says that there is no such file."""
-    return isinstance(error, FileNotFoundError | exceptions.NotFoundError)
+    missing = isinstance(error, FileNotFoundError | exceptions.NotFoundError)
+    return missing and _NO_BUCKET not in str(error)
 
 
 def refused(error: Exception, path: str) -> LakeError:

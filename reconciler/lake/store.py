@@ -3,6 +3,7 @@
 "Create, unless it exists" is what everything else stands on: a link on a disk, ``If-None-Match: *`` in object stores.
 """
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +30,8 @@ CONNECT: Final = timedelta(seconds=5)
 WHOLE: Final = timedelta(minutes=10)
 """One request with its body: a day of a large cluster over a slow line."""
 SILENCE: Final = timedelta(seconds=60)
+PLAIN_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
+"""Object stores on ``http://``, as development servers are, have to be allowed in the environment."""
 TRIES: Final = 4
 TRIED_FOR: Final = timedelta(seconds=45)
 
@@ -229,7 +232,10 @@ def opened(uri: str, *, create: bool = False) -> Store:
         return Store(at, _folder(at, create=create))
     client: ClientConfig = {"connect_timeout": CONNECT, "timeout": WHOLE, "read_timeout": SILENCE}
     retries: RetryConfig = {"max_retries": TRIES, "retry_timeout": TRIED_FOR}
-    if at.scheme == "http":
+    # Options that are given here replace what obstore would find in the environment itself.
+    if at.scheme == "http" or any(
+        os.environ.get(name, "").lower() in {"1", "true"} for name in PLAIN_HTTP
+    ):
         client["allow_http"] = True
     full = f"{at.scheme}://{at.root}"
     try:

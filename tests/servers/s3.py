@@ -1,0 +1,105 @@
+"""An S3 server on loopback: moto, installed by pip into the cache, beside our environment and not in it."""
+
+import contextlib
+import functools
+import http.client
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from tests.servers import jars
+from tests.servers.jars import ServersUnavailable
+from tests.servers.ports import free_ports
+from tests.servers.processes import Child, ScratchFolder
+
+PINS: Final = ("moto[server]==5.2.5", "werkzeug==3.1.9", "boto3==1.44.5", "flask==3.1.3")
+"""Its own dependencies; they need not agree with ours."""
+
+INSTALL_SECONDS: Final = 300
+START_SECONDS: Final = 60.0
+KEY: Final = "a-key"
+
+
+def installed() -> Path:
+    """The folder with moto and what it needs.
+
+    Raises:
+        ServersUnavailable: pip cannot fetch it.
+    """
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return jars.cached(f"moto-{jars.digest(version, *PINS)}", _install)
+
+
+def _install(folder: Path) -> None:
+    command = [
+        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+        "--target", str(folder), *PINS,
+    ]  # fmt: skip
+    try:
+        _ = subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", "") or str(error)
+        raise ServersUnavailable(f"moto cannot be installed: {said[-300:]}") from error
+
+
+class S3Server:
+    """A server with one empty bucket."""
+
+    def __init__(self, bucket: str) -> None:
+        self.bucket = bucket
+        self._scratch = ScratchFolder.make("s3-")
+        (self.port,) = free_ports(1)
+        self._child = Child(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            log=self._scratch.path / "log",
+            environment={"PYTHONPATH": str(installed())},
+        )
+        try:
+            self._wait()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a client finds in its environment."""
+        return {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": "a-secret",
+        }
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        ask = functools.partial(self._ask, "PUT", f"/{self.bucket}")
+        while not self._child.ended_within(0.1):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if ask() == 200:
+                    return
+            if time.monotonic() > deadline:
+                break
+        raise AssertionError(f"moto does not answer:\n{self._child.log_text()[-2000:]}")
+
+    def _ask(self, method: str, path: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        with contextlib.closing(connection):
+            connection.request(method, path)
+            return connection.getresponse().status
+
+    def close(self) -> None:
+        """Ends the server."""
+        self._child.kill()
+        self._scratch.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
