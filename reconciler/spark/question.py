@@ -5,12 +5,12 @@ were measured, how often brokers are read. All of it is bounded by entities and 
 never in it.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -25,11 +25,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
-from reconciler.quota.keys import Key
-from reconciler.quota.state import ForeignEntity, State
-from reconciler.usage.question import Asked, Question, asked, entity_json
+from reconciler.lake.looks import state_of
+from reconciler.quota.state import State
+from reconciler.usage.question import Asked, Question, asked
 from reconciler.usage.samples import Cadence, QuotaType
+from reconciler.usage.tables import entity_text, named_text
 from reconciler.usage.tags import Bucket, GroupKind
 
 BUCKET: Final = ("group_kind", "user", "client_id", "ip")
@@ -54,9 +54,10 @@ FACTS: Final = StructType(
 BEFORE, AFTER, RECORDED = "before", "after", "recorded"
 """Roles of limits: of today, to come, and those under which series were recorded (left out = those of today)."""
 
-_SEEN, _MEASURED, _CALLBACK, _PACE, _KNOWN = "seen", "measured", "callback", "pace", "known"
+SEEN, PACE = "seen", "pace"
+_MEASURED, _CALLBACK, _KNOWN = "measured", "callback", "known"
 
-_KEYS: Final = {str(key) for key in Key}
+ANY_SEEN: Final = "*"
 
 _PART: Final = StructType(
     [*(StructField(name, _TEXT) for name in BUCKET), StructField("limit", _LONG)]
@@ -98,7 +99,7 @@ def seen(samples: DataFrame) -> DataFrame:
     """The distinct buckets of each broker as facts."""
     names = ("quota_type", "broker_id", *BUCKET)
     found = samples.select("cluster_id", *names).distinct()
-    return _facts(found, _SEEN, **{name: name for name in names})
+    return _facts(found, SEEN, **{name: name for name in names})
 
 
 def _facts(frame: DataFrame, role: str, **taken: str) -> DataFrame:
@@ -123,7 +124,7 @@ def told(
     cluster_id: str,
     cadence: Cadence,
     *,
-    measured: Iterable[QuotaType],
+    measured: Iterable[QuotaType] | None = None,
     callback: str | None = None,
     states: Mapping[str, State] | None = None,
 ) -> list[FactRow]:
@@ -132,14 +133,15 @@ def told(
     Args:
         cluster_id: Which cluster.
         cadence: How often its brokers are read.
-        measured: The types that they measure at all.
+        measured: The types that they measure at all; ``None`` = those that any bucket was recorded of.
         callback: A custom quota callback.
         states: Limits by role, where they are at hand.
     """
+    types = [ANY_SEEN] if measured is None else sorted(map(str, measured))
     found = [
-        _row(cluster_id, _PACE, quota_key="step", value=float(cadence.step_ms)),
-        _row(cluster_id, _PACE, quota_key="gap", value=float(cadence.max_gap_ms)),
-        *(_row(cluster_id, _MEASURED, quota_type=str(kind)) for kind in sorted(measured)),
+        _row(cluster_id, PACE, quota_key="step", value=float(cadence.step_ms)),
+        _row(cluster_id, PACE, quota_key="gap", value=float(cadence.max_gap_ms)),
+        *(_row(cluster_id, _MEASURED, quota_type=name) for name in types),
         _row(cluster_id, _CALLBACK, entity_json=callback or ""),
     ]
     for role, state in (states or {}).items():
@@ -154,29 +156,10 @@ def told(
 def entries_of(state: State) -> Iterator[tuple[str, str, float]]:
     """``(entity_json, quota_key, value)`` of everything in a state, foreign entities included."""
     for subject, key, value in state.pairs():
-        yield entity_json(subject), str(key), value
+        yield entity_text(subject), str(key), value
     for named, values in state.foreign_entities:
-        for key_name, value in values:
-            yield json.dumps(named, separators=(",", ":")), key_name, value
-
-
-def state_of(entries: Iterable[tuple[str, str, float]]) -> State:
-    """The inverse of :func:`entries_of`; keys that we do not know are left out."""
-    known: list[tuple[Entity, Key, float | None]] = []
-    foreign: defaultdict[tuple[tuple[str, str | None], ...], list[tuple[str, float]]] = defaultdict(
-        list
-    )
-    for text, key, value in entries:
-        named = tuple((str(kind), name) for kind, name in json.loads(text))
-        if any(kind not in ENTITY_TYPES for kind, _ in named):
-            foreign[named].append((key, value))
-        elif key in _KEYS:
-            known.append((from_parts(named), Key(key), value))
-    strangers: list[ForeignEntity] = [
-        (named, tuple(sorted(values))) for named, values in sorted(foreign.items(), key=repr)
-    ]
-    found = State().with_values(known)
-    return State(limits=found.limits, foreign_entities=tuple(strangers))
+        for name, value in values:
+            yield named_text(named), name, value
 
 
 def questions(facts: DataFrame) -> DataFrame:
@@ -189,34 +172,30 @@ def questions(facts: DataFrame) -> DataFrame:
 
 def _answered(facts: pa.Table) -> pa.Table:
     """One cluster's facts -> its rows."""
-    by_role: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in facts.to_pylist():
-        by_role[row["role"]].append(row)
-    cluster_id = facts.column("cluster_id")[0].as_py()
-    pace = {row["quota_key"]: int(row["value"]) for row in by_role[_PACE]}
+    role = facts.column("role")
+    by_role = {name: facts.filter(pc.equal(role, name)) for name in pc.unique(role).to_pylist()}
+    none = facts.slice(0, 0)
+    pace = {row["quota_key"]: int(row["value"]) for row in by_role.get(PACE, none).to_pylist()}
     if not pace:  # recorded, and not among the clusters that were asked for
         return _table([])
     buckets: defaultdict[QuotaType, defaultdict[str, set[Bucket]]] = defaultdict(
         lambda: defaultdict(set)
     )
-    for row in by_role[_SEEN]:
+    for row in by_role.get(SEEN, none).to_pylist():
         buckets[QuotaType(row["quota_type"])][row["broker_id"]].add(bucket_of_row(row))
-    roles = {row["quota_key"] for row in by_role[_KNOWN]}
-    recorded = RECORDED in roles or by_role[RECORDED]
+    measured = set(by_role.get(_MEASURED, none).column("quota_type").to_pylist())
+    known = by_role.get(_KNOWN, none).column("quota_key").to_pylist()
+    callbacks = by_role.get(_CALLBACK, none).column("entity_json").to_pylist()
     found = asked(
-        cluster_id,
-        _state(by_role[BEFORE]),
-        _state(by_role[AFTER]),
+        facts.column("cluster_id")[0].as_py(),
+        state_of(by_role.get(BEFORE, none)),
+        state_of(by_role.get(AFTER, none)),
         buckets,
-        measured={QuotaType(row["quota_type"]) for row in by_role[_MEASURED]},
-        callback=next((row["entity_json"] for row in by_role[_CALLBACK]), None),
-        recorded=_state(by_role[RECORDED]) if recorded else None,
+        set(buckets) if ANY_SEEN in measured else {QuotaType(one) for one in measured},
+        callback=callbacks[0] if callbacks else None,
+        recorded=state_of(by_role.get(RECORDED, none)) if RECORDED in known else None,
     )
     return _table(list(_rows(found, pace["gap"])))
-
-
-def _state(rows: Iterable[dict[str, Any]]) -> State:
-    return state_of((row["entity_json"], row["quota_key"], row["value"]) for row in rows)
 
 
 def bucket_of_row(row: dict[str, Any]) -> Bucket:

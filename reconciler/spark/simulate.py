@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.lake.arrow import schema as arrow_schema
 from reconciler.spark import fold
+from reconciler.spark.candidates import columns_of
 from reconciler.spark.question import ASKED, BUCKET, bucket_of_row
 from reconciler.spark.schemas import conforming, struct
 from reconciler.usage.buckets import Answer
@@ -53,16 +54,9 @@ def impacts(
         broadcast: Whether the buckets that are asked for fit every executor; else samples are shuffled once more.
     """
     rows = questions.where(fn.col("item") == ASKED)
-    parts = rows.select(
-        *_OWNER,
-        "broker_id",
-        "max_gap_ms",
-        "after_units",
-        fn.size("parts").alias("of"),
-        fn.posexplode("parts").alias("slot", "part"),
-    ).select("*", *(fn.col(f"part.{name}").alias(name) for name in BUCKET))
-    found = _apart(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast).unionByName(
-        _together(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast)
+    parts = parts_of(questions)
+    found = apart(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast).unionByName(
+        together(samples, parts, min_delay_ms, wide=wide, broadcast=broadcast)
     )
     told = found.groupBy(*_OWNER).agg(
         fn.collect_list(fn.struct(*(name for name in found.columns if name not in _OWNER))).alias(
@@ -73,13 +67,29 @@ def impacts(
     return conforming(asked.mapInArrow(_judged, struct(IMPACT_ROW)), IMPACT_ROW)
 
 
+def parts_of(questions: DataFrame) -> DataFrame:
+    """The series to read, one row for each part of each row that is asked for."""
+    return (
+        questions.where(fn.col("item") == ASKED)
+        .select(
+            *_OWNER,
+            "broker_id",
+            "max_gap_ms",
+            "after_units",
+            fn.size("parts").alias("of"),
+            fn.posexplode("parts").alias("slot", "part"),
+        )
+        .select("*", *(fn.col(f"part.{name}").alias(name) for name in BUCKET))
+    )
+
+
 def _read(samples: DataFrame, parts: DataFrame, *, broadcast: bool) -> DataFrame:
     """The samples of each part, as often as a part is asked for."""
     wanted = fn.broadcast(parts) if broadcast else parts
     return samples.join(wanted, ["cluster_id", "quota_type", "broker_id", *BUCKET])
 
 
-def _apart(
+def apart(
     samples: DataFrame, parts: DataFrame, min_delay_ms: int, *, wide: bool, broadcast: bool
 ) -> DataFrame:
     """Every part by itself under its limit of today; one that is alone also under the limit to come."""
@@ -104,7 +114,7 @@ def _apart(
     )
 
 
-def _together(
+def together(
     samples: DataFrame, parts: DataFrame, min_delay_ms: int, *, wide: bool, broadcast: bool
 ) -> DataFrame:
     """The sums of several parts under the limit to come; moment by moment, as ``usage.series.summed``."""
@@ -161,7 +171,7 @@ def _kept() -> dict[str, Column]:
 def _judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Asked rows with what was found of them -> rows of ``impact_row``."""
     for batch in batches:
-        made = [_columns(_impact(row)) | {"day": row["day"]} for row in batch.to_pylist()]
+        made = [columns_of(_impact(row)) | {"day": row["day"]} for row in batch.to_pylist()]
         yield pa.RecordBatch.from_pylist(made, schema=_ARROW)
 
 
@@ -216,18 +226,3 @@ _NOTHING: Final = {
     for kind in QuotaType
 }
 """What a limit does to nothing."""
-
-
-_APART: Final = (*BUCKET, "day")
-
-
-def _columns(row: ImpactRow) -> dict[str, Any]:
-    """A row as its columns."""
-    bucket = row.bucket
-    found = {name: getattr(row, name) for name in IMPACT_ROW.names if name not in _APART}
-    return found | {
-        "group_kind": str(bucket.kind),
-        "user": bucket.user,
-        "client_id": bucket.client_id,
-        "ip": bucket.ip,
-    }

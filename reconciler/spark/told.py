@@ -10,6 +10,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from reconciler.spark import bounded
 from reconciler.spark.question import (
     ASKED,
     BUCKET,
@@ -31,6 +32,10 @@ from reconciler.usage.verdict import SEVERITY, Verdict
 from reconciler.usage.whatif import MOST_NAMES, MOST_ROWS, told
 
 TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
+
+
+MOST_SHOWN: Final = 100_000
+"""Rows of whole tenants that may come to the driver."""
 
 
 def impact_row(row: dict[str, Any]) -> ImpactRow:
@@ -115,7 +120,12 @@ def simulation(
         notes: More sentences.
         most: How many tenants, and about how many rows.
     """
-    shown = [impact_row(row.asDict()) for row in worst_tenants(rows, policy, most).collect()]
+    shown = [
+        impact_row(row.asDict())
+        for row in bounded.rows(
+            worst_tenants(rows, policy, most), MOST_SHOWN, "rows of the worst tenants"
+        )
+    ]
     blind = fn.col("verdict").isin(*map(str, BLIND))
     counted = rows.agg(fn.count(fn.lit(1)).alias("all"), fn.count_if(blind).alias("blind")).first()
     assert counted is not None  # noqa: S101 - an aggregate of everything has one row
@@ -142,7 +152,7 @@ def _question(beside: DataFrame) -> Question:
         rows = beside.where(fn.col("item") == item).orderBy("cluster_id", "n").limit(MOST_NAMES)
         items[item] = tuple(
             (row["cluster_id"], QuotaType(row["quota_type"]), bucket_of_row(row.asDict()))
-            for row in rows.collect()
+            for row in bounded.rows(rows, MOST_NAMES, "buckets")
         )
     texts = beside.where(fn.col("item") == NOTE).orderBy("cluster_id", "n").limit(MOST_NAMES)
     return Question(
@@ -150,13 +160,19 @@ def _question(beside: DataFrame) -> Question:
         asked=(),
         flipped=items[FLIPPED],
         unexplained=items[UNEXPLAINED],
-        notes=tuple(f"{row['cluster_id']}: {row['why']}" for row in texts.collect()),
+        notes=tuple(
+            f"{row['cluster_id']}: {row['why']}"
+            for row in bounded.rows(texts, MOST_NAMES, "sentences")
+        ),
     )
 
 
 def _more(beside: DataFrame) -> tuple[str, ...]:
     """How many there were, where more were noticed than are shown."""
-    amounts = {row["item"]: row["count"] for row in beside.groupBy("item").count().collect()}
+    amounts = {
+        row["item"]: row["count"]
+        for row in bounded.rows(beside.groupBy("item").count(), 3, "counts")
+    }
     words = {
         FLIPPED: "buckets without a limit will be counted under other names",
         UNEXPLAINED: "series cannot have been recorded under the limits of today",

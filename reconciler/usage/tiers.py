@@ -120,6 +120,12 @@ class WhatIfPolicy:
         return replace(found, elastic=True) if kind in ELASTIC else found
 
 
+def own_entity(bucket: Bucket) -> Entity | None:
+    """The entity that limits these clients and nobody else; ``None`` where no entity does."""
+    named = _entities(bucket)
+    return named[0] if named and is_legal(named[0]) else None
+
+
 def _entities(bucket: Bucket) -> tuple[Entity, ...]:
     """Who may have a say in a bucket, closest first; names that it lacks stand for the default."""
     if bucket.kind is GroupKind.NONE:

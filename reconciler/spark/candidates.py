@@ -1,0 +1,176 @@
+"""Limits to come of one cluster or many: read from plans and snapshots, and simulated by the core where there is little to read.
+
+Nothing here needs PySpark.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from reconciler.errors import UsageError
+from reconciler.lake import arrow, replay
+from reconciler.lake.lake import Lake, Made
+from reconciler.lake.looks import day_of
+from reconciler.lake.manifest import Manifest, Unit
+from reconciler.quota.change import Plan, apply_to
+from reconciler.quota.state import State
+from reconciler.render.json_state import read_state
+from reconciler.render.read_plan import read_plan
+from reconciler.usage.findings import Evidence, ImpactRow, Simulation
+from reconciler.usage.question import Question
+from reconciler.usage.tables import IMPACT_ROW
+from reconciler.usage.throttle import MIN_DELAY_MS
+from reconciler.usage.tiers import WhatIfPolicy
+from reconciler.usage.whatif import MOST_ROWS, told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Limits to come of one cluster: a whole state, or a plan on top of what the lake says is there.
+
+    Attributes:
+        cluster_id: Of which cluster.
+        state: Everything that will be set; ``None`` where there is a plan.
+        plan: What will change; ``None`` where there is a state.
+        callback: A custom quota callback of its brokers.
+    """
+
+    cluster_id: str
+    state: State | None = None
+    plan: Plan | None = None
+    callback: str | None = None
+
+    def after(self, before: State) -> State:
+        """The limits to come, given those of today."""
+        if self.state is not None:
+            return self.state
+        return before if self.plan is None else apply_to(before, self.plan.changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A job, understood.
+
+    Attributes:
+        candidates: One per cluster.
+        from_ms: Begin of the window.
+        to_ms: Its end, not included.
+        policy: What is refused.
+        min_delay_ms: A shorter delay is no throttling.
+        most: So many tenants are shown.
+        source: The lake, without secrets.
+        now_ms: Now.
+    """
+
+    candidates: tuple[Candidate, ...]
+    from_ms: int
+    to_ms: int
+    policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
+    min_delay_ms: int = MIN_DELAY_MS
+    most: int = MOST_ROWS
+    source: str = ""
+    now_ms: int = 0
+
+    @property
+    def day(self) -> dt.date:
+        """The last day of the window: results are kept by it."""
+        return day_of(self.to_ms - 1)
+
+
+def read(plans: Sequence[Path], snapshots: Sequence[Path]) -> tuple[Candidate, ...]:
+    """Saved plans and snapshots of limits to come, sorted by cluster.
+
+    Raises:
+        UsageError: A file cannot be read, says no cluster, or two speak of one.
+        ConfigError: A file is damaged.
+        StalePlan: A plan is of another version.
+    """
+    found: dict[str, Candidate] = {}
+    for path in plans:
+        plan = read_plan(text_of(path), where=str(path)).plan
+        _add(found, Candidate(cluster_id=plan.cluster_id, plan=plan), path)
+    for path in snapshots:
+        cluster_id, _, state = read_state(text_of(path), where=str(path))
+        _add(found, Candidate(cluster_id=cluster_id, state=state), path)
+    return tuple(found[one] for one in sorted(found))
+
+
+def _add(found: dict[str, Candidate], one: Candidate, path: Path) -> None:
+    if not one.cluster_id:
+        raise UsageError(f"{path} does not say of which cluster it is")
+    if one.cluster_id in found:
+        raise UsageError(f"{path} speaks of {one.cluster_id}, of which another file speaks, too")
+    found[one.cluster_id] = one
+
+
+def text_of(path: Path) -> str:
+    """A file as text.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+
+
+def by_core(lake: Lake, work: Work) -> Simulation:
+    """The same simulation as the job of Spark, without it: for what fits one machine's memory.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+        QuotaValueError: Samples are twice there or out of range.
+    """
+    notes: list[Evidence] = []
+    questions: list[Question] = []
+    rows: list[ImpactRow] = []
+    for one in work.candidates:
+        window = replay.opened(lake, one.cluster_id, work.from_ms, work.to_ms)
+        notes.append(window.note(work.source, work.now_ms, replay.coverage_ppm(lake, window)))
+        if window.why:
+            continue
+        after = one.after(window.state)
+        question, samples = replay.asked_of(lake, window, after, one.callback)
+        found = replay.impacts(question, samples, window.cadence, work.min_delay_ms)
+        _keep(lake, work.day, window, found)
+        questions.append(question)
+        rows += found
+    return told(rows, notes, work.policy, questions=questions, most=work.most)
+
+
+def _keep(lake: Lake, day: dt.date, window: replay.Replay, rows: Sequence[ImpactRow]) -> Manifest:
+    """All rows, into the lake."""
+    unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=day)
+    table = arrow.schema(IMPACT_ROW)
+    made = pa.Table.from_pylist([columns_of(one) | {"day": day} for one in rows], schema=table)
+    return lake.update(unit, lambda _: Made(rows=made, inputs=inputs_of(window)))
+
+
+def inputs_of(window: replay.Replay) -> dict[str, str]:
+    """What rows of a window are made from."""
+    return {
+        "from_ms": str(window.from_ms),
+        "to_ms": str(window.to_ms),
+        "snapshot_id": window.limits.look.snapshot_id if window.limits.look else "",
+    }
+
+
+def columns_of(row: ImpactRow) -> dict[str, object]:
+    """A row as the columns of ``impact_row``, without the day."""
+    bucket = row.bucket
+    of_bucket = {
+        "group_kind": str(bucket.kind),
+        "user": bucket.user,
+        "client_id": bucket.client_id,
+        "ip": bucket.ip,
+    }
+    kept = {
+        name: getattr(row, name)
+        for name in IMPACT_ROW.names
+        if name != "day" and name not in of_bucket
+    }
+    return kept | of_bucket

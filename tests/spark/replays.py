@@ -1,0 +1,68 @@
+"""Lakes that hold generated what-if cases: samples, looks at the limits, and when brokers answered."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from reconciler.lake import arrow, pace
+from reconciler.lake.lake import Lake
+from reconciler.lake.looks import day_of
+from reconciler.lake.manifest import Unit
+from reconciler.spark.question import entries_of
+from reconciler.usage.samples import Cadence
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
+from tests.spark import cases, lakes
+from tests.usage import whatif_cases
+
+NAMES = tuple(word.split()[0] for word in cases.SAMPLE_SCHEMA.split(", "))
+
+
+def commit(
+    into: Lake, table: Table, cluster_id: str, on: dt.date, rows: Iterable[dict[str, object]],
+    **inputs: str,
+) -> None:  # fmt: skip
+    """Rows as a unit; columns that do not matter are empty."""
+    schema = arrow.schema(table)
+    empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}
+    whole = [
+        {one.name: None if one.nullable else empty.get(one.type, 0) for one in schema}
+        | {"cluster_id": cluster_id, "day": on}
+        | row
+        for row in rows
+    ]
+    unit = Unit(table=table, cluster_id=cluster_id, day=on)
+    made = pa.Table.from_pylist(whole, schema=schema)
+    _ = into.commit(unit, made, into.manifest(unit), inputs=inputs)
+
+
+def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> Lake:
+    """A lake with the samples of these fleets, and the limits under which they were recorded."""
+    into = lakes.lake(folder)
+    for one in fleets:
+        by_day: defaultdict[dt.date, list[dict[str, object]]] = defaultdict(list)
+        for kind, buckets in one.series.items():
+            for bucket, brokers in buckets.items():
+                for broker, samples in brokers.items():
+                    for row in cases.sample_rows(one.cluster_id, kind, bucket, broker, samples):
+                        made = dict(zip(NAMES, row, strict=True))
+                        by_day[row[-1]].append(made)  # type: ignore[index]
+        looked(into, one.cluster_id, one.before, whatif_cases.START_MS)
+        for on, rows in by_day.items():
+            commit(into, USAGE_SAMPLE, one.cluster_id, on, rows, **pace.inputs(pacing))
+            up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": 30_000} for row in rows[:5]]
+            commit(into, TARGET_UP, one.cluster_id, on, [dict(row) for row in up])
+    return into
+
+
+def looked(into: Lake, cluster_id: str, state: whatif_cases.State, at_ms: int) -> None:
+    """A look at limits."""
+    entries = [
+        {"snapshot_id": "look", "observed_at_ms": at_ms, "entity_json": entity, "quota_key": key, "value": value}
+        for entity, key, value in entries_of(state)
+    ]  # fmt: skip
+    look = {"snapshot_id": "look", "observed_at_ms": at_ms, "entries": len(entries)}
+    commit(into, SNAPSHOT, cluster_id, day_of(at_ms), [look])
+    commit(into, QUOTA_ENTRY, cluster_id, day_of(at_ms), entries)

@@ -1,0 +1,100 @@
+"""The job `simulate` on a lake: the report and the rows that the core gives, whatever is missing told, overflow survived."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reconciler.lake import replay
+from reconciler.lake.lake import Lake
+from reconciler.spark import candidates, jobs
+from reconciler.spark.candidates import Candidate, Work
+from reconciler.spark.job import silent
+from reconciler.spark.jobs import simulate
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, Sample
+from reconciler.usage.tables import IMPACT_ROW
+from tests.spark import lakes, replays
+from tests.usage import whatif_cases
+
+FROM = whatif_cases.START_MS // DAY_MS * DAY_MS
+
+
+def _work(fleets: list[whatif_cases.Case], **more: object) -> Work:
+    wanted = tuple(Candidate(cluster_id=one.cluster_id, state=one.after) for one in fleets)
+    return Work(candidates=wanted, from_ms=FROM, to_ms=FROM + 2 * DAY_MS, source="lake", **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def fleets() -> list[whatif_cases.Case]:
+    found = [whatif_cases.case(number) for number in range(24)]
+    return sorted(found, key=lambda one: one.cluster_id)
+
+
+@pytest.mark.integration
+def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
+    spark: SparkSession, tmp_path: Path, fleets: list[whatif_cases.Case]
+) -> None:
+    lake = replays.filled(tmp_path, fleets, whatif_cases.CADENCE)
+    strange = Candidate(cluster_id="nobody", state=fleets[0].after)
+    work = _work(fleets, most=12)
+    work = dataclasses.replace(work, candidates=(*work.candidates, strange))
+    of_core = candidates.by_core(lake, work)
+    kept = lakes.rows_of(lake, IMPACT_ROW)
+    found = simulate.simulated(spark, lake, work, silent)
+    assert lakes.rows_of(lake, IMPACT_ROW) == kept
+    assert len(kept) > 100
+    assert found.evidence == of_core.evidence
+    assert found.rows == of_core.rows
+    assert (found.left_out, found.left_blind) == (of_core.left_out, of_core.left_blind)
+    assert found.breaches == of_core.breaches
+    assert found.evidence[-1].stale == replay.NO_SAMPLES
+    assert not found.enough
+
+
+@pytest.mark.integration
+def test_a_series_beyond_64_bits_is_simulated_in_38_digits(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one = whatif_cases.case(0)
+    huge = [Sample(FROM + n * 300_000, 300_000, MAX_UNITS) for n in range(1, 12 * 288)]
+    before = whatif_cases.State().with_values(
+        [(whatif_cases.ENTITIES[0], whatif_cases.Key.PRODUCER_BYTE_RATE, 5.0)]
+    )
+    after = before.with_values(
+        [(whatif_cases.ENTITIES[0], whatif_cases.Key.PRODUCER_BYTE_RATE, 4.0)]
+    )
+    bucket = whatif_cases.tags_of(
+        whatif_cases.book(before, whatif_cases.Key.PRODUCER_BYTE_RATE), "alice", "app"
+    )
+    series = {QuotaType.PRODUCE: {bucket: {"1": huge}}}
+    one = dataclasses.replace(one, before=before, after=after, series=series)
+    lake = replays.filled(tmp_path, [one], Cadence(step_ms=300_000, max_gap_ms=300_000))
+    work = dataclasses.replace(_work([one]), to_ms=FROM + 13 * DAY_MS)
+    said: list[str] = []
+    wide = simulate.simulated(spark, lake, work, lambda phase, done, total: said.append(phase))
+    assert wide.rows == candidates.by_core(lake, work).rows
+    assert any("38 digits" in phase for phase in said)
+    assert wide.rows[0].after_max_delay_ms == 10**15
+
+
+@pytest.mark.integration
+def test_nothing_to_read_is_told_and_no_row_is_made(spark: SparkSession, tmp_path: Path) -> None:
+    lake = lakes.lake(tmp_path)
+    fleet = whatif_cases.case(3)
+    found = simulate.simulated(spark, lake, _work([fleet]), silent)
+    assert found == candidates.by_core(lake, _work([fleet]))
+    assert found.evidence[0].stale == replay.NO_SAMPLES
+    assert found.rows == ()
+
+
+def test_samples_without_a_look_at_the_limits_count_for_nothing(tmp_path: Path) -> None:
+    fleet = whatif_cases.case(3)
+    lake = replays.filled(tmp_path, [fleet], whatif_cases.CADENCE)
+    early = dataclasses.replace(_work([fleet]), from_ms=FROM - DAY_MS, to_ms=whatif_cases.START_MS)
+    assert candidates.by_core(lake, early).evidence[0].stale
+    assert isinstance(lake, Lake)
+
+
+def test_the_job_is_in_the_table() -> None:
+    assert jobs.named("simulate") is simulate.JOB
