@@ -36,13 +36,11 @@ class Truth:
 
     Attributes:
         throttled_ms: Time in which at least one record was late by more than a second beyond the baseline.
-        arriving_ms: Time between late records that follow one another: without the time in which only a rest was sent.
         worst_ms: The longest wait of a record, less the baseline.
         baseline_ms: What 99 of 100 records took without limits.
     """
 
     throttled_ms: int
-    arriving_ms: int
     worst_ms: int
     baseline_ms: int
 
@@ -80,15 +78,8 @@ def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
     for begin, end in spans:
         throttled += max(0, end - max(begin, reached))
         reached = max(reached, end)
-    arriving, last = 0, None
-    for one in sorted(limited, key=lambda one: one.due_ms):
-        if one.took_ms <= late:
-            last = None
-            continue
-        arriving += one.due_ms - last if last is not None else 0
-        last = one.due_ms
     return Truth(
-        throttled_ms=throttled, arriving_ms=arriving,
+        throttled_ms=throttled,
         worst_ms=max(one.took_ms for one in limited) - statistics.median_low(took),
         baseline_ms=baseline,
     )  # fmt: skip
