@@ -5,6 +5,7 @@ from datetime import date
 
 import pyarrow as pa
 
+from reconciler.lake import arrow
 from reconciler.telemetry import assembly, limits
 from reconciler.telemetry.readings import Carry
 from reconciler.usage.samples import Cadence, cadence
@@ -64,7 +65,7 @@ def table(rows: Iterable[Row], cluster_id: str = "c") -> pa.Table:
         "cluster_id": pa.array([cluster_id] * count, pa.string()),
         "day": pa.array([assembly.day_of(ts) for ts in made["ts_ms"]], pa.date32()),
     }
-    return pa.table({name: whole[name] for name in POINT.names})
+    return arrow.conformed(POINT, pa.table({name: whole[name] for name in POINT.names}))
 
 
 def day(
