@@ -6,6 +6,7 @@ from reconciler.cli.lazy import Entry, LazyGroup
 
 _SUMMARIES: Final[dict[str, str]] = {
     "ingest": "Recorded use from Prometheus or files into the lake.",
+    "rollup": "Five-minute sums and daily histograms of what changed.",
 }
 """In the order of the work; a command stands here once its module exists."""
 

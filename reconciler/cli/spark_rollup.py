@@ -1,0 +1,54 @@
+"""``kquota spark rollup``: five-minute sums and daily histograms of the days whose samples changed."""
+
+import json
+from typing import Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import format_option
+from reconciler.cli.spark_options import lake_option
+from reconciler.cli.spark_running import Running, run, running_options
+
+HELP: Final = """Five-minute sums and daily histograms of days whose samples changed since; nothing else is read.
+
+A run that was killed leaves every day as it was, or done. Reports, capacity and long windows read these tables.
+
+\b
+Example:
+  kquota spark rollup --lake ./lake
+  kquota spark rollup --lake s3://metrics/kquota --remote sc://spark.example.com"""
+
+
+@click.command(help=HELP)
+@lake_option()
+@click.option("--cluster-id", "ids", multiple=True, metavar="ID", help="Only this Kafka cluster id; may be repeated.")  # fmt: skip
+@click.option("--rebuild", is_flag=True, help="Make all days anew, changed or not.")
+@running_options()
+@format_option("text", "json")
+@click.pass_obj
+def rollup(
+    console: Console,
+    /,
+    lake: str,
+    ids: tuple[str, ...],
+    running: Running,
+    output: str,
+    *,
+    rebuild: bool,
+) -> Exit:
+    """Run the job and tell what it made."""
+    done = run("rollup", lake, running, cluster=ids, rebuild=rebuild)
+    if output == "json":
+        from reconciler.spark.running import document
+
+        console.fact(json.dumps(document(done), indent=2))
+    else:
+        console.fact(
+            "\n".join(
+                f"{one.table}: {one.units} days made ({one.rows} rows), {one.unchanged} were up to date"
+                for one in done.tables
+            )
+        )
+    return Exit.DONE

@@ -1,0 +1,66 @@
+"""Commands of `kquota spark` that run a job: their options become a session, and their results facts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from reconciler.cli import extras
+from reconciler.cli.spark_running import Running, engine_option, run, running_options
+from reconciler.errors import ConfigError, UsageError
+from reconciler.spark.session import Settings
+from tests.spark import lakes
+
+TREE = Path(__file__).parents[2]
+
+
+@click.command()
+@running_options()
+@engine_option()
+def shown(running: Running, engine: str) -> None:
+    click.echo(f"{running} {engine}")
+
+
+def test_options_become_where_a_job_runs() -> None:
+    words = ["--master", "local[2]", "--memory", "2g", "--brief", "--engine", "core"]
+    told = CliRunner().invoke(shown, words).output
+    assert told == f"{Running(master='local[2]', memory='2g', brief=True)} core\n"
+    assert CliRunner().invoke(shown, []).output == f"{Running()} auto\n"
+    assert Running(master="local[2]", memory="2g", brief=True).settings() == Settings(
+        master="local[2]", memory="2g", brief=True
+    )
+    with pytest.raises(ConfigError, match="not both"):
+        Running(master="local", remote="sc://x").settings()
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(extras.MODULES, "spark", ("no_such_module",))
+    with pytest.raises(UsageError, match="kquota spark rollup needs no_such_module") as caught:
+        run("rollup", "memory://", Running())
+    assert "[spark]" in caught.value.hint
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_rollup_tells_what_it_made(tmp_path: Path, form: str) -> None:
+    lake = lakes.lake(tmp_path)
+    lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", "spark", "rollup", "--lake", str(tmp_path), "--format", form,
+         "--master", "local[2]", "--memory", "700m", "--brief"],
+        cwd=TREE, env=os.environ, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        assert json.loads(done.stdout)["tables"][0]["units"] == 1
+    else:
+        first, second = done.stdout.splitlines()
+        assert first.startswith("usage_5m: 1 days made (")
+        assert second.endswith("0 were up to date")
