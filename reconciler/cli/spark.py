@@ -7,6 +7,7 @@ from reconciler.cli.lazy import Entry, LazyGroup
 _SUMMARIES: Final[dict[str, str]] = {
     "ingest": "Recorded use from Prometheus or files into the lake.",
     "rollup": "Five-minute sums and daily histograms of what changed.",
+    "expire": "Remove what is past its time from the lake.",
 }
 """In the order of the work; a command stands here once its module exists."""
 
@@ -17,7 +18,7 @@ COMMANDS: Final = {
 
 HELP: Final = """Recorded use: what clients sent, what a change of limits would do to it, which limits they need.
 
-ingest needs the extra `usage`; the others run on PySpark, extra `spark`, with Java 17.
+ingest and expire need the extra `usage`; the others run on PySpark, extra `spark`, with Java 17.
 
 \b
 Example:

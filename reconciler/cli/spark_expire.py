@@ -1,0 +1,118 @@
+"""``kquota spark expire``: what is past its time leaves the lake. No Spark is needed for it."""
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import format_option
+from reconciler.cli.spark_options import lake_option
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.lake.expiry import Expired, TableExpired
+
+KIND: Final = "kquota-expired"
+FORMAT: Final = 1
+
+HELP: Final = """Remove what is past its time from the lake, and what is left over.
+
+Kept are: points, samples and results 30 days, sums of five minutes 396 days (13 months), histograms, looks at limits and
+what was applied 762 days (25 months). Superseded generations go but for the newest two, and files that no manifest
+names; both a day after they fell out of use, because somebody may still be reading or writing them.
+
+\b
+Example:
+  kquota spark expire --lake s3://metrics/kquota --dry-run
+  kquota spark expire --lake ./lake --keep point=7 --keep usage_sample=90"""
+
+
+@click.command(help=HELP)
+@lake_option()
+@click.option("--keep", "kept", metavar="TABLE=DAYS", multiple=True, help="Another number of days for a table; may be repeated.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Say what would go; remove nothing.")
+@format_option("text", "json")
+@click.pass_obj
+def expire(
+    console: Console, /, lake: str, kept: tuple[str, ...], output: str, *, dry_run: bool
+) -> Exit:
+    """Expire and tell."""
+    from reconciler.cli.extras import needs
+
+    needs("usage", "kquota spark expire")
+    from reconciler.client.clock import SystemClock
+    from reconciler.lake import store
+    from reconciler.lake.expiry import KEEP_DAYS, expired
+
+    keep = KEEP_DAYS | _days(kept)
+    now_ms = int(SystemClock().now() * 1000)
+    done = expired(store.opened(lake), now_ms, keep, dry_run=dry_run)
+    console.fact(_json(done) if output == "json" else _text(done))
+    return Exit.DONE
+
+
+def _days(kept: tuple[str, ...]) -> dict[str, int]:
+    from reconciler.usage.tables import TABLES
+
+    found: dict[str, int] = {}
+    for one in kept:
+        name, _, days = one.partition("=")
+        if name not in TABLES:
+            raise UsageError(
+                f"--keep {one}: there is no table {name!r}", hint=f"one of {', '.join(TABLES)}"
+            )
+        if not (days.isascii() and days.isdigit() and int(days)):
+            raise UsageError(f"--keep {one}: give a whole number of days, at least 1")
+        found[name] = int(days)
+    return found
+
+
+def _text(done: "Expired") -> str:
+    from reconciler.render.table import Cell, table
+    from reconciler.render.units import count
+
+    if not done.tables:
+        return "Nothing is past its time.\n"
+    rows: list[list[Cell | str]] = [
+        [one.table, *(Cell(text=text, right=True) for text in _figures(one))] for one in done.tables
+    ]
+    total = done.total
+    verb = "Would remove" if done.dry_run else "Removed"
+    last = (
+        f"{verb} {count(total.units, 'day of a cluster', 'days of clusters')},"
+        f" {count(total.generations, 'superseded generation')} and {count(total.files, 'file')}"
+        f" ({_size(total.size)})."
+    )
+    return "\n".join([*table(rows, heads=("TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE")), "", last, ""])  # fmt: skip
+
+
+def _figures(one: "TableExpired") -> tuple[str, str, str, str]:
+    return f"{one.units:,}", f"{one.generations:,}", f"{one.files:,}", _size(one.size)
+
+
+def _size(amount: int) -> str:
+    for name, unit in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)):
+        if amount >= unit:
+            return f"{amount / unit:.1f} {name}"
+    return f"{amount} B"
+
+
+def _json(done: "Expired") -> str:
+    def figures(one: "TableExpired") -> dict[str, int]:
+        return {
+            "units": one.units,
+            "generations": one.generations,
+            "files": one.files,
+            "bytes": one.size,
+        }
+
+    document = {
+        "kind": KIND,
+        "format": FORMAT,
+        "dryRun": done.dry_run,
+        "tables": [{"table": one.table, **figures(one)} for one in done.tables],
+        "total": figures(done.total),
+    }
+    return json.dumps(document, indent=2) + "\n"
