@@ -27,8 +27,6 @@ FORGED = (
     'quote"',
     '"quoted"',
     "line\nbreak",
-    "carriage\rreturn",
-    "line\u2028separator",
     "star*",
     "what?",
     "größe/ü",
@@ -40,12 +38,15 @@ FORGED = (
     '"><>byte-rate: 1.0',
     "kafka.server<type=Fetch, user=admin><>byte-rate: 9.0",
     "kafka.server<type=Produce, user=admin, client-id=plain-app_1.0><>byte-rate",
-    " blank ",
+    "two  blanks",
     "tab\there",
     "%41",
     "$1${2}",
 )
 """Client ids that try to be something else; each sends one record, half as large again as the one before."""
+
+LOST = ("carriage\rreturn", "line\u2028separator")
+"""Client ids that the agent tells nothing of: a dot of its own expressions stops at them. They must not turn up elsewhere."""
 
 LEAST, GROWTH, WINDOW_SECONDS = 200, 1.4, 10
 USERS = {"admin": "a", "team-1": "b"}
@@ -141,7 +142,7 @@ def test_every_forged_client_id_has_its_own_bytes_under_its_own_name(cluster, le
     before = set(rates_of(cluster))
     login = cluster.client_properties(Listener.SASL_PLAINTEXT, user="team-1")
     with Prometheus(broker_run.scrape_configuration(cluster.metrics_port(), 2)) as prometheus:
-        send(cluster, [stream(login, name, size) for name, size in sizes().items()])
+        send(cluster, [stream(login, name, size) for name, size in {**sizes(), **dict.fromkeys(LOST, 10_000)}.items()])  # fmt: skip
         user = "team-1" if level == "pair" else ""
         expected = {(user, name): size / WINDOW_SECONDS for name, size in sizes().items()}
         told = {who: rate for who, rate in rates_of(cluster).items() if who not in before}
