@@ -6,6 +6,8 @@ ARG PYTHON_IMAGE=docker.io/library/python:3.13-slim-bookworm
 FROM ${PYTHON_IMAGE} AS build
 ARG SOURCE=/src
 ARG PREFIX=/opt/kquota
+# `usage` beside them is for the job that publishes evidence (docs/evidence.md).
+ARG EXTRAS=operator,keystores
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR ${SOURCE}
 COPY pyproject.toml constraints.txt README.md LICENSE ./
@@ -13,7 +15,7 @@ COPY reconciler ./reconciler
 RUN python -m pip wheel --quiet --no-deps --wheel-dir dist .
 RUN python -m venv ${PREFIX}
 # The versions that were tested, and no others.
-RUN ${PREFIX}/bin/python -m pip install --quiet --constraint constraints.txt "$(echo dist/*.whl)[operator,keystores]"
+RUN ${PREFIX}/bin/python -m pip install --quiet --constraint constraints.txt "$(echo dist/*.whl)[${EXTRAS}]"
 # Nothing in the image installs anything any more; what it imports is compiled, because nobody may write there.
 RUN ${PREFIX}/bin/python -m pip uninstall --quiet --yes setuptools pip \
  && ${PREFIX}/bin/python -m compileall -q ${PREFIX}/lib

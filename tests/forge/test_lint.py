@@ -77,9 +77,9 @@ def test_shellcheck_finds_nothing_in_scripts_and_steps_of_actions(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_there_are_three_actions_and_five_examples():
+def test_there_are_three_actions_and_six_examples():
     assert [path.parent.name for path in ACTIONS] == ["apply", "drift", "plan"]
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
 
 
 @pytest.mark.parametrize("path", ACTIONS, ids=named)
