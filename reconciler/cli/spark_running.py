@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -10,24 +10,21 @@ from reconciler.cli.extras import needs
 from reconciler.cli.options import packed
 
 if TYPE_CHECKING:
-    from reconciler.spark.job import Job
     from reconciler.spark.session import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+ENGINES: Final = ("auto", "core", "spark")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Running:
     """Where a job runs, as it was typed."""
 
     master: str | None = None
     remote: str | None = None
     memory: str | None = None
-
-    @property
-    def typed(self) -> bool:
-        """Whether anything was."""
-        return bool(self.master or self.remote or self.memory)
+    brief: bool = False
 
     def settings(self) -> "Settings":
         """The session.
@@ -37,41 +34,58 @@ class Place:
         """
         from reconciler.spark.session import Settings
 
-        return Settings(master=self.master, remote=self.remote, memory=self.memory)
+        return Settings(
+            master=self.master, remote=self.remote, memory=self.memory, brief=self.brief
+        )
 
 
-def place_options() -> Callable[[F], F]:
-    """``--master``, ``--remote`` and ``--memory``, handed on as ``place``."""
+def running_options() -> Callable[[F], F]:
+    """``--master``, ``--remote``, ``--memory`` and ``--brief``, handed on as ``running``."""
     return packed(
-        "place",
-        Place,
-        ["master", "remote", "memory"],
+        "running",
+        Running,
+        ["master", "remote", "memory", "brief"],
         [
             click.option("--master", metavar="MASTER", help="Spark master: local[2], spark://host:7077, k8s://…, yarn  [default: this machine]."),
             click.option("--remote", metavar="sc://HOST:PORT", help="A Spark Connect server instead."),
             click.option("--memory", metavar="SIZE", help="Heap of a session on this machine, such as 4g  [default: 1g]."),
+            click.option("--brief", is_flag=True, help="For little data on this machine: starts faster, computes slower."),
         ],
     )  # fmt: skip
 
 
-def run_job(
-    name: str, *, lake: str, place: Place, settings: Callable[["Job[Any]"], object]
+def engine_option() -> Callable[[F], F]:
+    """``--engine``: the core in this process, Spark, or whichever is quicker for so many rows."""
+    return click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="auto",
+        show_default=True,
+        help="What computes: the core in this process, Spark, or whichever is quicker.",
+    )
+
+
+def run(
+    name: str,
+    lake: str,
+    running: Running,
+    **given: Any,  # noqa: ANN401 - fields of the job's settings
 ) -> Any:  # noqa: ANN401 - the job's result
     """Run a job and give its result.
 
     Args:
-        name: Of the job, as in the table of jobs; also what the command is called.
+        name: Of the job and of its command.
         lake: Its address.
-        place: Where it runs.
-        settings: Makes the job's settings; called once PySpark is known to be there.
+        running: Where it runs.
+        given: The fields of its settings.
 
     Raises:
         UsageError: The extra is not installed.
         KquotaError: As :func:`reconciler.spark.running.run`.
     """
     needs("spark", f"kquota spark {name}")
+    from reconciler.spark import running as runs
     from reconciler.spark.jobs import named
-    from reconciler.spark.running import run
 
     job = named(name)
-    return run(job, lake, place.settings(), settings(job))
+    return runs.run(job, lake, running.settings(), job.settings(**given))
