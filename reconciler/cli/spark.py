@@ -7,6 +7,9 @@ from reconciler.cli.lazy import Entry, LazyGroup
 _SUMMARIES: Final[dict[str, str]] = {
     "ingest": "Recorded use from Prometheus or files into the lake.",
     "rollup": "Five-minute sums and daily histograms of what changed.",
+    "usage": "Who uses how much of which limit.",
+    "capacity": "What brokers can give, what is promised, who goes beyond a fair share.",
+    "report": "One page of use, capacity, what-if and recommendations.",
     "expire": "Remove what is past its time from the lake.",
 }
 """In the order of the work; a command stands here once its module exists."""

@@ -1,0 +1,113 @@
+"""``kquota spark capacity``: what brokers can give clients, what is promised, what was served at one time."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.spark_options import (
+    Chosen,
+    Clusters,
+    Window,
+    clusters_options,
+    lake_option,
+    window_options,
+)
+from reconciler.cli.spark_running import Running, run, running_options
+from reconciler.cli.spark_showing import Showing, show_report, showing_options
+
+if TYPE_CHECKING:
+    from reconciler.usage.reports import UsageReport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+HELP: Final = """Budgets of brokers: what replication leaves, how much of it is promised, what was served at one time.
+
+What a broker can carry comes from spec.brokerCapacity of each QuotaCluster, or from --capacity; without it there is no
+budget. Where brokers were over it, the most of those who used more than a fair share are named (shares, not blame).
+
+\b
+Example:
+  kquota spark capacity --cluster prod --lake ./lake
+  kquota spark capacity --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --capacity 4L6g3nShT-eMCtK--X86sw=125000000:125000000"""
+
+
+def capacity_options() -> Callable[[F], F]:
+    """``--capacity`` and ``--replication-factor``."""
+
+    def decorate(function: F) -> F:
+        factor = click.option("--replication-factor", type=click.IntRange(1, 100), help="Stands for replication where it was not recorded; holds only for balanced leaders.")  # fmt: skip
+        capacity = click.option("--capacity", "capacities", multiple=True, metavar="ID=IN:OUT[:PPM]", help="Bytes/s that a broker can take and give, - where unknown, and the usable part in millionths; may be repeated.")  # fmt: skip
+        return capacity(factor(function))
+
+    return decorate
+
+
+def capacities_of(chosen: Iterable[Chosen], typed: Iterable[str]) -> tuple[str, ...]:
+    """What brokers can carry: as typed, else as the project says.
+
+    Args:
+        chosen: The clusters.
+        typed: Values of ``--capacity``.
+    """
+    from reconciler.manifest.quantity import whole
+    from reconciler.usage.capacity import HEADROOM_PPM
+    from reconciler.usage.samples import MILLION
+
+    given = tuple(typed)
+    known = {one.rpartition("=")[0] for one in given}
+    found: list[str] = []
+    for one in chosen:
+        written = one.settings.broker_capacity if one.settings is not None else {}
+        if one.id in known or not written:
+            continue
+        ways = ":".join(
+            "-" if way not in written else str(whole(str(written[way])))
+            for way in ("ingress", "egress")
+        )
+        headroom = round(float(written.get("headroom", HEADROOM_PPM / MILLION)) * MILLION)
+        found.append(f"{one.id}={ways}:{headroom}")
+    return (*given, *found)
+
+
+@click.command(help=HELP)
+@lake_option()
+@clusters_options()
+@window_options()
+@capacity_options()
+@click.option("--most", type=click.IntRange(1, 5_000), default=50, show_default=True, help="Rows of each table to show.")  # fmt: skip
+@running_options()
+@showing_options()
+@click.pass_obj
+def capacity(
+    console: Console,
+    *,
+    lake: str,
+    clusters: Clusters,
+    window: Window,
+    capacities: tuple[str, ...],
+    replication_factor: int | None,
+    most: int,
+    running: Running,
+    showing: Showing,
+) -> Exit:
+    """Run the job and show its report."""
+    from reconciler.client.clock import SystemClock
+
+    from_ms, to_ms = window.span(SystemClock())
+    chosen = clusters.chosen()
+    report: UsageReport = run(
+        "capacity",
+        lake,
+        running,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        cluster=tuple(one.id for one in chosen),
+        capacity=capacities_of(chosen, capacities),
+        replication_factor=replication_factor,
+        most=most,
+    )
+    show_report(console, report, showing)
+    return Exit.DONE

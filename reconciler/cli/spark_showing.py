@@ -1,0 +1,119 @@
+"""Reports of use at the command line: text, JSON, Markdown or a page, to standard output or a file, with real names or pseudonyms."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler import __version__
+from reconciler.cli.console import Console
+from reconciler.cli.options import FILE, packed
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.usage.reports import UsageReport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS: Final = ("text", "json", "markdown", "html")
+_SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showing:
+    """How a report is shown, as it was typed.
+
+    Attributes:
+        output: The format; ``None`` = what the name of the file says, else text.
+        out: A file; ``None`` = standard output.
+        pseudonymise: A file whose content is the key of pseudonyms.
+    """
+
+    output: str | None = None
+    out: Path | None = None
+    pseudonymise: Path | None = None
+
+    @property
+    def format(self) -> str:
+        """The format."""
+        return self.output or _SUFFIXES.get(self.out.suffix.lower() if self.out else "", "text")
+
+
+def showing_options() -> Callable[[F], F]:
+    """``--format``, ``--out`` and ``--pseudonymise``, handed on as ``showing``."""
+    return packed(
+        "showing",
+        Showing,
+        ["output", "out", "pseudonymise"],
+        [
+            click.option("--format", "output", type=click.Choice(FORMATS), help="How it is shown  [default: by the name of --out, else text]."),
+            click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
+            click.option("--pseudonymise", type=FILE, metavar="KEYFILE", help="Put names behind a hash under the key in this file: for pages that go outside."),
+        ],
+    )  # fmt: skip
+
+
+def show_report(console: Console, report: "UsageReport", showing: Showing) -> None:
+    """Show it.
+
+    Raises:
+        UsageError: The key cannot be read or is too short, or the file cannot be written.
+    """
+    text = shown(_named(report, showing), showing.format, console)
+    if showing.out is None:
+        console.fact(text)
+        return
+    from reconciler.cli.files import write_text
+
+    write_text(showing.out, text)
+    console.note(f"written to {showing.out}")
+
+
+def shown(report: "UsageReport", output: str, console: Console) -> str:
+    """The report in a format."""
+    if output == "json":
+        from reconciler.render.documents import dump
+        from reconciler.render.use_json import report_document
+
+        return dump(report_document(report))
+    if output == "html":
+        return page_of(report)
+    from reconciler.render.table import Style
+    from reconciler.render.use_text import report_markdown, report_text
+
+    if output == "markdown":
+        return report_markdown(report)
+    return report_text(report, style=Style(colour=console.colour))
+
+
+def page_of(report: "UsageReport") -> str:
+    """The page of a report, made now."""
+    from reconciler.client.clock import SystemClock
+    from reconciler.render.use_page import STYLES, TEMPLATE, UsePageFiles, use_page
+
+    folder = files("reconciler.render").joinpath("page")
+    parts = UsePageFiles(
+        template=folder.joinpath(TEMPLATE).read_text(encoding="utf-8"),
+        style="\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in STYLES),
+    )
+    return use_page(
+        report, parts, made_ms=round(SystemClock().now() * 1000), tool_version=__version__
+    )
+
+
+def _named(report: "UsageReport", showing: Showing) -> "UsageReport":
+    if showing.pseudonymise is None:
+        return report
+    from reconciler.usage.pseudonyms import LEAST_KEY_BYTES, Pseudonyms
+
+    try:
+        key = showing.pseudonymise.read_bytes().strip()
+    except OSError as error:
+        raise UsageError(
+            f"{showing.pseudonymise} cannot be read: {error.strerror}",
+            hint=f"it holds at least {LEAST_KEY_BYTES} bytes: head -c 32 /dev/urandom | base64 > {showing.pseudonymise}",
+        ) from error
+    return Pseudonyms(key).report(report)
