@@ -256,7 +256,9 @@ def _span(lake: Lake, work: Work, one: Source, clock: "Clock") -> tuple[int, int
 def _asking(work: Work) -> from_server.Asking:
     dialects, name = _dialects(work.dialect)
     config = None if work.http_config is None else http_config.read(work.http_config)
-    return from_server.Asking(dialects=dialects, dialect=name, config=config)
+    return from_server.Asking(
+        dialects=dialects, dialect=name, config=config, neighbours=tuple(work.sources)
+    )
 
 
 def _dialects(dialect: str) -> "tuple[Dialects, str]":

@@ -35,6 +35,7 @@ class Asking:
         config: Authorization, TLS and headers.
         bounds: What it may cost.
         window_ms: What one chunk covers.
+        neighbours: Clusters that read from the same address: a series that is also one of theirs is nobody's.
     """
 
     dialects: Dialects
@@ -42,6 +43,7 @@ class Asking:
     config: HttpConfig | None = None
     bounds: Bounds = BOUNDS
     window_ms: int = WINDOW_MS
+    neighbours: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,12 @@ def _collector(
         if asking.dialect
         else asking.dialects.detected(found.labels)
     )
-    clusters = Clusters([source])
+    beside = [
+        one
+        for one in asking.neighbours
+        if one.cluster_id != source.cluster_id and one.prometheus == source.prometheus
+    ]
+    clusters = Clusters([source, *beside])
     clusters.check(seen_labels(found.series, dialect))
     wanted = [
         Wanted(metric=name, matchers=source.matchers)
