@@ -1,0 +1,60 @@
+"""Several clusters in one Prometheus: each gets its own, and what fits two goes to neither, counted."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from reconciler.errors import TelemetryError
+from reconciler.lake import store
+from reconciler.lake.lake import Lake
+from reconciler.telemetry import dialect_table, matchers
+from reconciler.telemetry.arriving import Arrived
+from reconciler.telemetry.from_server import Asking, Stretch, fetched
+from reconciler.telemetry.series import Word
+from reconciler.telemetry.settings import Source
+from reconciler.usage.tables import POINT
+from tests.fakes.clock import FakeClock
+from tests.fakes.prometheus import FakePrometheus
+
+T = 1_699_999_000_000
+SPAN = Stretch(from_ms=T, to_ms=T + 1000, follows=True)
+
+
+def source(name: str, text: str) -> Source:
+    return Source(
+        cluster=name, cluster_id=name.upper(), matchers=matchers.parsed(text), scrape_ms=15_000
+    )
+
+
+def arrive(one: Source, *neighbours: Source) -> tuple[Arrived, Lake]:
+    clock = FakeClock()
+    lake = Lake(store.opened(f"memory://{one.cluster}", create=True), clock=clock)
+
+    async def whole() -> Arrived:
+        async with FakePrometheus() as server:
+            for cluster in ("a", "ab", "b"):
+                server.put(
+                    "kafka_server_client_quota_request_time",
+                    [(T, "1")],
+                    cluster=cluster,
+                    instance=cluster,
+                )
+            everybody = [replace(other, prometheus=server.url) for other in (one, *neighbours)]
+            asking = Asking(dialects=dialect_table.shipped(), neighbours=tuple(everybody))
+            return await fetched(lake, everybody[0], SPAN, asking, clock=clock)
+
+    return asyncio.run(whole()), lake
+
+
+def test_what_fits_two_clusters_goes_to_neither() -> None:
+    arrived, lake = arrive(source("a", 'cluster=~"a.*"'), source("b", 'cluster=~".*b"'))
+    assert arrived.counts[Word.TWO_CLUSTERS] == 1
+    assert arrived.failures == []
+    rows = lake.read(lake.manifests(POINT, ["A"]))
+    assert rows["instance"].to_pylist() == ["a"]
+
+
+def test_a_neighbour_without_matchers_would_own_everything_and_is_refused() -> None:
+    with pytest.raises(TelemetryError, match=r"b has no telemetry\.matchers"):
+        arrive(source("a", 'cluster="a"'), source("b", ""))
