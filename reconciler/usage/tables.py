@@ -172,7 +172,7 @@ QUOTA_CHANGE: Final = _table(
 """History of each limit, one row per change; ``cause``: ``applied-by-us``, ``drift-external``, ``flapping``, ``first-seen``.
 
 ``manifest-ahead`` is no change yet: what documents ask for (``after``) and the cluster does not have (``before``).
-``day`` is that of ``from_ms``.
+``day`` is that by which a result is kept.
 """
 
 USAGE_5M: Final = _table(

@@ -1,0 +1,74 @@
+"""Who was seen: clients of a list, and the tags that recorded use was counted under, each once."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.errors import UsageError
+from reconciler.quota.precedence import Principal
+from reconciler.spark import bounded
+from reconciler.spark.resolve import BUCKET, CLIENT
+
+SEEN: Final = "user string, client_id string, ip string"
+COLUMNS: Final = ("cluster_id", "user", "client_id", "ip")
+"""What a file may say of a client; its first line names those that it has."""
+
+
+def of_list(spark: SparkSession, known: Iterable[Principal], clusters: Sequence[str]) -> DataFrame:
+    """Each client of a list, in each cluster: ``resolve.CLIENT``."""
+    rows = [(one.user or "", one.client_id or "", one.ip or "") for one in known]
+    return _everywhere(spark.createDataFrame(rows, SEEN), clusters).dropDuplicates().select(*CLIENT)
+
+
+def of_file(spark: SparkSession, path: str, clusters: Sequence[str]) -> DataFrame:
+    """The clients of a CSV file that Spark reads itself, with the columns of :data:`COLUMNS` (any of them).
+
+    Without ``cluster_id`` each client is asked about in each cluster; others than ``clusters`` are passed over.
+
+    Raises:
+        UsageError: Its first line does not name such columns.
+    """
+    lines = [row["value"] for row in bounded.rows(spark.read.text(path).limit(1), 1, "lines")]
+    head = [name.strip() for name in next(csv.reader(lines), [])] if lines else []
+    if not head or set(head) - set(COLUMNS) or len(set(head)) != len(head):
+        raise UsageError(
+            f"{path}:1: the first line must name the columns, of {', '.join(COLUMNS)}",
+            hint="user,client_id",
+        )
+    schema = ", ".join(f"{name} string" for name in head)
+    # As Python's csv reads it: a quote is doubled and no backslash escapes anything; a wrong row ends the job.
+    rows = spark.read.csv(
+        path, schema=schema, header=True, escape='"', multiLine=True, mode="FAILFAST", enforceSchema=True,
+    )  # fmt: skip
+    whole = rows.select(
+        *(fn.coalesce(name, fn.lit("")).alias(name) for name in head),
+        *(fn.lit("").alias(name) for name in COLUMNS[1:] if name not in head),
+    )
+    if "cluster_id" in head:
+        found = whole.where(fn.col("cluster_id").isin(list(clusters)))
+    else:
+        found = _everywhere(whole, clusters)
+    return found.select(*CLIENT).dropDuplicates()
+
+
+def _everywhere(clients: DataFrame, clusters: Sequence[str]) -> DataFrame:
+    """In each cluster: a handful, so a row becomes as many."""
+    return clients.withColumn("cluster_id", fn.explode(fn.array(*map(fn.lit, clusters))))
+
+
+def tags_seen(five: DataFrame) -> DataFrame:
+    """The tags under which anything was counted, with ``last_seen_ms``: ``resolve.BUCKET``, each once.
+
+    Args:
+        five: ``usage_5m`` of the look-back; silence of a bucket that once was there is no sign of life.
+    """
+    used = five.where((fn.col("max_rate_units") > 0) | (fn.col("throttled_samples") > 0))
+    return used.groupBy(*BUCKET).agg(fn.max("bucket_ms").alias("last_seen_ms"))
+
+
+def types_heard(five: DataFrame) -> DataFrame:
+    """Which quota types have telemetry at all: ``cluster_id`` and ``quota_type``."""
+    return five.select("cluster_id", "quota_type").distinct()

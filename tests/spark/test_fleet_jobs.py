@@ -1,0 +1,236 @@
+"""The jobs resolve, plan and history on a small lake: what they tell, what they keep, and what they refuse to guess."""
+
+import datetime as dt
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from reconciler.errors import LakeError, UsageError
+from reconciler.lake import arrow
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Unit
+from reconciler.quota.desired import Declaration, merge
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.guards import Guards
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owned, Owner, Recorded
+from reconciler.quota.plan import compare
+from reconciler.quota.policy import Policy, Rules
+from reconciler.quota.precedence import Principal
+from reconciler.quota.rows import plan_rows
+from reconciler.quota.state import State, limits_of
+from reconciler.spark.job import silent
+from reconciler.spark.jobs import history, plan, resolve
+from reconciler.spark.sides import Intended
+from reconciler.usage.fleet import FleetReport
+from reconciler.usage.tables import (
+    APPLY_LOG,
+    DEAD_QUOTA,
+    EFFECTIVE_QUOTA,
+    PLAN_CONFLICT,
+    PLAN_ROW,
+    QUOTA_CHANGE,
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    USAGE_SAMPLE,
+    Table,
+    entity_text,
+    named_text,
+)
+from tests.spark import lakes, quota_cases
+
+pytestmark = pytest.mark.integration
+
+KEY = Key.PRODUCER_BYTE_RATE
+DAY_MS = 86_400_000
+FIRST = dt.date(2026, 11, 1)
+BEGIN = 1_793_491_200_000
+NOW = BEGIN + 2 * DAY_MS
+ALICE, BOB, EVERY = entity(user="alice"), entity(user="bob"), entity(user=DEFAULT)
+PAIR = entity(user="alice", client_id="app")
+
+
+def state(values: dict[Entity, float]) -> State:
+    return State(limits={one: limits_of({KEY: value}) for one, value in values.items()})
+
+
+LOOKS = {
+    "c1": [(BEGIN, state({ALICE: 10.0, BOB: 20.0})), (BEGIN + DAY_MS, state({ALICE: 11.0, BOB: 20.0, EVERY: 1e20}))],
+    "c2": [(BEGIN + DAY_MS + 5, state({ALICE: 7.0, PAIR: 8.0}))],
+}  # fmt: skip
+
+
+def filled(lake: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]) -> None:  # fmt: skip
+    unit = Unit(table=table, cluster_id=cluster, day=day)
+    made = [dict(zip(table.names, row, strict=True)) for row in rows]
+    lake.commit(unit, pa.Table.from_pylist(made, schema=arrow.schema(table)), lake.manifest(unit))
+
+
+def sample(cluster: str, user: str, client_id: str, at: int, rate: int) -> tuple[object, ...]:
+    kind = "pair" if user and client_id else "user" if user else "client"
+    return (cluster, "produce", kind, user, client_id, "", "1", at, 30_000, rate, 0, "no", FIRST)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = lakes.lake(tmp_path)
+    for cluster, looks in LOOKS.items():
+        for n, (at, seen) in enumerate(looks):
+            day = FIRST + dt.timedelta(days=(at - BEGIN) // DAY_MS)
+            rows = list(quota_cases.entry_rows(cluster, seen, snapshot_id=f"s{n}", at_ms=at))
+            filled(made, QUOTA_ENTRY, cluster, day, rows)
+            filled(made, SNAPSHOT, cluster, day, [(cluster, f"s{n}", at, True, len(rows), day)])
+    filled(
+        made, USAGE_SAMPLE, "c1", FIRST,
+        [sample("c1", "alice", "", BEGIN + 30_000, 5), sample("c1", "bob", "", BEGIN + 30_000, 0)],
+    )  # fmt: skip
+    filled(
+        made, APPLY_LOG, "c1", FIRST + dt.timedelta(days=1),
+        [("c1", BEGIN + DAY_MS - 1000, "abc", "sha256:0", entity_text(ALICE), str(KEY), "update", 10.0, 11.0,
+          "APPLIED", "ci", FIRST + dt.timedelta(days=1))],
+    )  # fmt: skip
+    return made
+
+
+def kept(lake: Lake, table: Table) -> list[dict[str, object]]:
+    return lakes.rows_of(lake, table)
+
+
+def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+    known = (Principal(user="alice", client_id="app"), Principal(user="carol"))
+    report = resolve.resolved(
+        spark, lake, resolve.Settings(to_ms=NOW, most=3), resolve.of_principals(known), silent
+    )
+    assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
+    assert report.clusters[0].counts["resolved"] == 8
+    assert report.clusters[1].counts["shadowed"] == 1
+    rows = {(r["cluster_id"], r["user"]): (r["value"], r["level"], r["source_entity"]) for r in kept(lake, EFFECTIVE_QUOTA) if r["quota_key"] == str(KEY)}  # fmt: skip
+    assert rows == {
+        ("c1", "alice"): (11.0, 3, entity_text(ALICE)),
+        ("c1", "carol"): (1e20, 6, entity_text(EVERY)),
+        ("c2", "alice"): (8.0, 1, entity_text(PAIR)),
+        ("c2", "carol"): (None, None, ""),
+    }
+    dead = {(r["cluster_id"], r["entity_json"]): r["reason"] for r in kept(lake, DEAD_QUOTA)}
+    assert dead == {
+        ("c1", entity_text(BOB)): "never_seen",
+        ("c1", entity_text(EVERY)): "unlimited_equivalent",
+        ("c2", entity_text(ALICE)): "shadowed",
+    }
+    assert len(report.effective) == 3
+    assert report.left_out == {"effective_quota": 13}
+
+
+def test_a_file_of_clients_is_read_by_spark_as_csv_is_written(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:  # fmt: skip
+    path = tmp_path / "clients.csv"
+    path.write_text('cluster_id,user\nc1,"al""ice, \\ x"\nc1,alice\nc1,alice\nother,bob\n')
+    _ = resolve.run(spark, lake, resolve.Settings(to_ms=NOW, principals=str(path)), silent)
+    assert {row["user"] for row in kept(lake, EFFECTIVE_QUOTA)} == {'al"ice, \\ x', "alice"}
+    path.write_text("usr\nalice\n")
+    with pytest.raises(UsageError, match="must name the columns"):
+        resolve.run(spark, lake, resolve.Settings(to_ms=NOW, principals=str(path)), silent)
+
+
+def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+    report = resolve.run(spark, lake, resolve.Settings(to_ms=NOW), silent)
+    assert any("no list of clients" in note for note in report.notes)
+    assert [(r["user"], r["value"]) for r in kept(lake, EFFECTIVE_QUOTA)] == [("alice", 11.0)]
+    dead = {(r["cluster_id"], r["entity_json"]): r["reason"] for r in kept(lake, DEAD_QUOTA)}
+    assert dead == {
+        ("c1", entity_text(BOB)): "never_seen",
+        ("c1", entity_text(EVERY)): "no_data",
+        ("c2", entity_text(ALICE)): "no_data",
+        ("c2", entity_text(PAIR)): "no_data",
+    }
+
+
+def intended() -> dict[str, Intended]:
+    owner = Owner(document="team/old", since=1.0)
+    owned = Owned(cluster_id="c1").with_changes(
+        [Recorded(entity=BOB, key=KEY, value=20.0, owner=owner)]
+    )
+    claims = [
+        Declaration(document="team/a", entity=ALICE, limits=limits_of({KEY: 12.0}), path="a.yaml", line=3),
+        Declaration(document="team/b", entity=PAIR, limits=limits_of({KEY: 5.0}), path="b.yaml", line=1),
+        Declaration(document="team/c", entity=PAIR, limits=limits_of({KEY: 6.0}), path="c.yaml", line=1),
+    ]  # fmt: skip
+    rules = Rules(policy=Policy.SYNC, sync_confirmed=True)
+    return {
+        "c1": Intended(desired=merge(claims[:1]), owned=owned, rules=rules, day=FIRST),
+        "c2": Intended(desired=merge(claims), owned=Owned(cluster_id="c2"), rules=rules, day=FIRST),
+    }
+
+
+def run_plan(spark: SparkSession, lake: Lake, **more: object) -> FleetReport:
+    guards = {"c1": Guards(max_removals=0)}
+    given = {"to_ms": NOW, "most": 50, "progress": silent} | more
+    return plan.planned(spark, lake, intended(), guards, **given)  # type: ignore[arg-type]
+
+
+def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+    report = run_plan(spark, lake)
+    wanted = []
+    for cluster, one in intended().items():
+        made = compare(desired=one.desired, owned=replace(one.owned, cluster_id=cluster), live=LOOKS[cluster][-1][1], rules=one.rules)  # fmt: skip
+        wanted += [(row.cluster_id, named_text(row.entity), row.key, row.action, row.cause, row.before, row.after, row.document) for row in plan_rows(made)]  # fmt: skip
+    found = [
+        (r["cluster_id"], r["entity_json"], r["quota_key"], r["action"], r["cause"], r["before"], r["after"], r["document"])
+        for r in kept(lake, PLAN_ROW)
+    ]  # fmt: skip
+    assert sorted(found) == sorted(wanted)
+    assert {row[3] for row in wanted} == {"update", "remove"}
+    assert [(r["cluster_id"], r["document"]) for r in kept(lake, PLAN_CONFLICT)] == [("c2", "team/b"), ("c2", "team/c")]  # fmt: skip
+    first, second = report.clusters
+    assert first.violations[0].startswith("1 removals are more than the 0 that are allowed")
+    assert second.violations == ("1 pairs are claimed by several documents",)
+    assert report.refused
+    assert first.counts["Unmanaged report"] == 1
+
+
+def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:  # fmt: skip
+    project = tmp_path / "kquota.yaml"
+    project.write_text(
+        "---\n".join(
+            "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n"
+            f"metadata: {{name: n{one}}}\nspec:\n  bootstrapServers: localhost:1\n  policy: Sync\n"
+            f"  expectedClusterId: {one}\n  confirmSync: {one}\n"
+            for one in ("c1", "c2")
+        )
+    )
+    settings = plan.Settings(to_ms=NOW, project=str(project))
+    with pytest.raises(LakeError, match="nobody kept the documents of c1"):
+        plan.run(spark, lake, settings, silent)
+    first = run_plan(spark, lake)
+    assert plan.run(spark, lake, settings, silent).planned == first.planned
+
+
+def test_a_cluster_without_a_look_is_named_and_never_planned(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+    fleet = {"never": replace(intended()["c1"], owned=Owned(cluster_id="never"))}
+    with pytest.raises(UsageError, match="no complete look"):
+        plan.planned(spark, lake, fleet, {}, to_ms=NOW, most=5, progress=silent)
+    report = plan.planned(spark, lake, fleet | intended(), {}, to_ms=NOW, most=5, progress=silent)
+    assert [one.cluster_id for one in report.clusters] == ["c1", "c2"]
+    assert report.notes == ("never: no complete look in the lake, so nothing is said of it",)
+
+
+def test_history_tells_what_changed_and_what_documents_still_wait_for(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+    settings = history.Settings(from_ms=BEGIN, to_ms=NOW)
+    report = history.run(spark, lake, settings, silent)
+    told = {(r.cluster_id, r.entity_json, r.after): (r.cause, r.commit) for r in report.changed}
+    assert told == {
+        ("c1", entity_text(ALICE), 10.0): ("first-seen", ""),
+        ("c1", entity_text(BOB), 20.0): ("first-seen", ""),
+        ("c1", entity_text(ALICE), 11.0): ("applied-by-us", "abc"),
+        ("c1", entity_text(EVERY), 1e20): ("drift-external", ""),
+        ("c2", entity_text(ALICE), 7.0): ("first-seen", ""),
+        ("c2", entity_text(PAIR), 8.0): ("first-seen", ""),
+    }
+    assert report.changed[0].from_ms >= report.changed[-1].from_ms
+    _ = run_plan(spark, lake)
+    again = history.run(spark, lake, settings, silent)
+    ahead = [(r.cluster_id, r.before, r.after, r.writer) for r in again.changed if r.cause == "manifest-ahead"]  # fmt: skip
+    assert sorted(ahead) == [("c1", 11.0, 12.0, "team/a"), ("c2", 7.0, 12.0, "team/a")]
+    assert len(kept(lake, QUOTA_CHANGE)) == len(told) + 2
