@@ -177,7 +177,8 @@ def test_the_principal_of_a_certificate_comes_back_from_its_percent_encoding(clu
     }
     broker_run.alter(cluster.bootstrap(), [(PHASES["pair"], "producer_byte_rate", 1e15)])
     send(cluster, [stream(properties, "by-certificate", 5_000)])
-    assert (f"CN={name}", "by-certificate") in rates_of(cluster)
+    users = {user for user, client_id in rates_of(cluster) if client_id == "by-certificate"}
+    assert users == {r"CN=acme*\=1?é&x"}  # the broker's own spelling of the principal, RFC 2253
 
 
 @pytest.mark.integration
@@ -198,7 +199,8 @@ def test_all_promised_series_are_there_and_no_others(cluster):
     assert {dict(one)["type"] for one in throttled} == {"produce", "fetch", "request", "controller_mutation"}  # fmt: skip
     assert all(math.isnan(value) for value in throttled.values())
     assert exporter.picked(series, "kafka_server_ip_connection_accept_rate").keys() == {frozenset({("ip", "127.0.0.1")})}  # fmt: skip
-    assert 0 <= series["kafka_server_request_handler_idle_ratio", frozenset()] <= 1
+    # Above 1 on a node that is a controller, too: until 4.0 the idle time of both pools is added up.
+    assert 0 <= series["kafka_server_request_handler_idle_ratio", frozenset()] <= 2
     assert series["kafka_server_broker_topic_bytes_in_total", frozenset()] > 5_000
     assert series["kafka_server_broker_topic_bytes_out_total", frozenset()] > 5_000
 
