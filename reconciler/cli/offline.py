@@ -52,14 +52,31 @@ def plan_offline(console: Console, task: Task, snapshot: Path | None) -> Prepare
     return asyncio.run(_planned(console, task, snapshot))
 
 
+def plan_on(task: Task, found: StandIn) -> Prepared:
+    """A plan against something that is known already, for example the last look at the limits in a lake."""
+    clock = SystemClock()
+    return asyncio.run(_planned_on(task, found, _inventory(task, clock), clock))
+
+
 async def _planned(console: Console, task: Task, snapshot: Path | None) -> Prepared:
     clock = SystemClock()
+    inventory = _inventory(task, clock)
+    found = await _stand_in(console, task, snapshot, inventory)
+    return await _planned_on(task, found, inventory, clock)
+
+
+def _inventory(task: Task, clock: SystemClock) -> Inventory:
     inventory: Inventory = (
         MemoryInventory() if task.records.none else read_only_inventory(task.target, clock)
     )
     if task.records.since is not None:
         inventory = RevisionInventory(task.records.since, inventory=inventory)
-    found = await _stand_in(console, task, snapshot, inventory)
+    return inventory
+
+
+async def _planned_on(
+    task: Task, found: StandIn, inventory: Inventory, clock: SystemClock
+) -> Prepared:
     seen = Observation(
         cluster=None,
         cluster_id=found.cluster_id,

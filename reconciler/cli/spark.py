@@ -11,6 +11,8 @@ _SUMMARIES: Final[dict[str, str]] = {
     "capacity": "What brokers can give, what is promised, who goes beyond a fair share.",
     "report": "One page of use, capacity, what-if and recommendations.",
     "expire": "Remove what is past its time from the lake.",
+    "simulate": "What new limits would have done to recorded use.",
+    "recommend": "Which limits clients need, with the evidence; documents on request.",
 }
 """In the order of the work; a command stands here once its module exists."""
 

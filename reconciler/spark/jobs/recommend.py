@@ -102,13 +102,14 @@ class Advised:
     changes: tuple[RecommendationRow, ...]
 
 
-def advised(spark: SparkSession, lake: Lake, work: Work, progress: Progress) -> Advised:
+def advised(spark: SparkSession, lake: Lake, settings: Work, progress: Progress) -> Advised:
     """Size every bucket, commit all rows, and tell the most telling.
 
     Raises:
         LakeError: The lake cannot be read or written.
         LakeConflict: Another run committed the same day of the same cluster meanwhile.
     """
+    work = settings
     progress("looking at the lake", 0, 0)
     seen = [replay.opened(lake, one, work.from_ms, work.to_ms) for one in work.clusters]
     notes = windows.evidence(spark, lake, seen, source=work.source, now_ms=work.now_ms)

@@ -34,13 +34,14 @@ MOST_BROADCAST: Final = 500_000
 """More rows that are asked for than this are joined by a shuffle: every executor would have to hold them."""
 
 
-def simulated(spark: SparkSession, lake: Lake, work: Work, progress: Progress) -> Simulation:
+def simulated(spark: SparkSession, lake: Lake, settings: Work, progress: Progress) -> Simulation:
     """Simulate, commit all rows, and tell the worst.
 
     Raises:
         LakeError: The lake cannot be read or written.
         LakeConflict: Another run committed the same day of the same cluster meanwhile.
     """
+    work = settings
     progress("looking at the lake", 0, 0)
     windows = [
         replay.opened(lake, one.cluster_id, work.from_ms, work.to_ms) for one in work.candidates

@@ -1,0 +1,69 @@
+"""``kquota spark recommend``: a limit for everybody who was recorded, with its evidence; documents on request, nothing applied."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import format_option
+from reconciler.cli.spark_options import (
+    Clusters,
+    Window,
+    clusters_options,
+    lake_option,
+    window_options,
+)
+from reconciler.cli.spark_running import Running, running_options
+
+HELP: Final = """Which limit each recorded client group needs to keep its tier's promise, with the evidence for it.
+
+The tiers are spec.simulate.tiers of the project, today's limits the last look in the lake. A limit is sized by
+everything but the last week, and has to keep its promise on that week: else it is REFUSED, and with less than a
+fortnight it is INSUFFICIENT; both are listed. --out writes ClientQuota documents, each with its evidence as a comment,
+for people to merge; nothing is applied. Documents with the label kafka-quotas.io/sizing: pinned are only reported on.
+
+\b
+Example:
+  kquota spark recommend --lake ./lake --cluster prod --from 30d
+  kquota spark recommend --lake s3://metrics/kquota --all --out proposals/ --format markdown"""
+
+
+@click.command(help=HELP)
+@lake_option()
+@clusters_options()
+@window_options("30d")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write documents here, one file per cluster.")  # fmt: skip
+@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="So many rows are shown.")  # fmt: skip
+@running_options()
+@format_option("text", "json", "markdown")
+@click.pass_obj
+def recommend(
+    console: Console,
+    *,
+    lake: str,
+    clusters: Clusters,
+    window: Window,
+    out: Path | None,
+    most: int,
+    running: Running,
+    output: str,
+) -> Exit:
+    """Size, tell, write."""
+    from reconciler.cli import recommending
+    from reconciler.cli.use_showing import show
+
+    done = recommending.done(
+        console,
+        recommending.Given(
+            lake=lake, clusters=clusters, window=window, running=running, most=most, out=out
+        ),
+    )
+    for one in done.advised.report.evidence:
+        if one.stale:
+            console.warning(f"evidence of {one.cluster_id}: {one.stale}")
+    show(console, done.advised.report, output)
+    for path in done.written:
+        console.note(f"wrote {path}")
+    return Exit.DONE

@@ -1,0 +1,86 @@
+"""``kquota spark simulate``: what new limits would have done to recorded use, for one cluster or the whole fleet."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import FILE, format_option
+from reconciler.cli.spark_options import (
+    Clusters,
+    Window,
+    clusters_options,
+    lake_option,
+    window_options,
+)
+from reconciler.cli.spark_running import Running, engine_option, running_options
+
+HELP: Final = """What new limits would have done to recorded use: who gets throttled, how long, with what worst delay.
+
+The new limits are those of the project's manifests (or of PATH) on top of the last look at each cluster in the lake;
+or saved plans (--plan), or whole snapshots (--after). All rows go into the lake (impact_row); the worst tenants are
+shown. Exit 3: spec.simulate of the project refuses a figure. Nothing is written to any cluster.
+
+Few samples are replayed here, without a JVM; many by Spark. Both give the same rows.
+
+\b
+Example:
+  kquota spark simulate --lake ./lake --cluster prod
+  kquota spark simulate --lake s3://metrics/kquota --plan plan.json --from 30d --format markdown
+  kquota spark simulate --lake ./lake --after tomorrow.json --engine spark --master 'local[4]' --memory 4g"""
+
+
+@click.command(help=HELP)
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@lake_option()
+@clusters_options()
+@window_options()
+@click.option("--plan", "plans", type=FILE, multiple=True, metavar="FILE", help="A plan that kquota plan --out saved; may be repeated, one per cluster.")  # fmt: skip
+@click.option("--after", type=FILE, multiple=True, metavar="FILE", help="A snapshot of the limits to come; may be repeated.")  # fmt: skip
+@click.option("--require-evidence", is_flag=True, help="Exit 5 unless recorded use says something of everything that changes.")  # fmt: skip
+@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="So many tenants are shown.")  # fmt: skip
+@engine_option()
+@running_options()
+@format_option("text", "json", "markdown")
+@click.pass_obj
+def simulate(
+    console: Console,
+    *,
+    paths: tuple[str, ...],
+    lake: str,
+    clusters: Clusters,
+    window: Window,
+    plans: tuple[Path, ...],
+    after: tuple[Path, ...],
+    require_evidence: bool,
+    most: int,
+    engine: str,
+    running: Running,
+    output: str,
+) -> Exit:
+    """Simulate, tell, decide."""
+    from reconciler.cli import simulating
+    from reconciler.cli.use_showing import show
+    from reconciler.usage.reports import UsageReport
+
+    found = simulating.simulated(
+        console,
+        simulating.Given(
+            lake=lake,
+            clusters=clusters,
+            paths=paths,
+            plans=plans,
+            after=after,
+            window=window,
+            engine=engine,
+            running=running,
+            most=most,
+        ),
+    )
+    for one in found.evidence:
+        if one.stale:
+            console.warning(f"evidence of {one.cluster_id}: {one.stale}")
+    show(console, UsageReport(evidence=found.evidence, simulation=found), output)
+    return simulating.code_of(found, require_evidence=require_evidence)
