@@ -1,6 +1,6 @@
 """``make bench``: prints the table of docs/benchmarks.md as measured here and now; ``--write`` puts it there.
 
-A missed bar is printed as missed. ``--only codec|plan|load|brokers|operator`` measures a part.
+A missed bar is printed as missed. ``--only codec|plan|load|evidence|brokers|operator`` measures a part.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import brokers, codec, harness, loading, operating
+from tests.bench import brokers, codec, evidence, harness, loading, operating
 from tests.bench.harness import Figures, Row, interleaved, say, self_measured, short
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
@@ -126,6 +126,18 @@ def broker_rows() -> Iterator[Row]:
     )  # fmt: skip
 
 
+def evidence_rows() -> Iterator[Row]:
+    work = "T5: preview with evidence, one tenant, 14 d at 30 s, 6 brokers, whole process"
+    say(work)
+    with evidence.workspace() as candidates:
+        taken = interleaved(candidates, warmup=True)
+    wall = taken["with"]["wall"]
+    yield Row(
+        work=work, peer="the same without evidence", ours=wall, theirs=taken["without"]["wall"], unit="s wall",
+        bar="<= 3 s", verdict=at_most(3), value=wall.median,
+    )  # fmt: skip
+
+
 def operator_rows() -> Iterator[Row]:
     work = f"operator: {operating.RESOURCES:,} resources to Ready"
     peer = "handlers of Kopf's tutorial"
@@ -158,6 +170,7 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "codec": codec_rows,
     "plan": plan_rows,
     "load": load_rows,
+    "evidence": evidence_rows,
     "brokers": broker_rows,
     "operator": operator_rows,
 }

@@ -49,7 +49,7 @@ class Case:
 
 def case(number: int, *, length: int = 12) -> Case:
     """The case of this number; samples have gaps, odd distances, censored spells, and rates up to the clamp."""
-    draw = Random(number)  # noqa: S311 - the same cases every time
+    draw = Random(number)
     before = _limits(draw, State(), draw.randrange(9))
     after = _limits(draw, before, draw.randrange(1, 5))
     measured = frozenset(kind for kind in QuotaType if draw.random() < 0.9)

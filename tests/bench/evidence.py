@@ -1,0 +1,63 @@
+"""T5: `kquota plan --evidence` as a whole process: one tenant of twenty, 14 days at 30 s, on six brokers."""
+
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from reconciler.client.clock import SystemClock
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State, limits_of
+from reconciler.render.documents import dump
+from reconciler.render.json_state import state_document
+from reconciler.usage.samples import DAY_MS
+from tests.bench.harness import wall_of
+from tests.cli.projects import project, quota
+from tests.lake.evidence import published
+
+CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
+TENANTS = 20
+DAYS, BROKERS = 14, 6
+
+
+@contextmanager
+def workspace() -> Iterator[dict[str, Callable[[], Mapping[str, float]]]]:
+    """A project whose documents halve one limit, a snapshot, and evidence of everybody; what to run in it."""
+    chance = random.Random(1)
+    users = [f"tenant-{number:02d}" for number in range(TENANTS)]
+    limits = dict.fromkeys(users, 20e6)
+    now_ms = round(SystemClock().now() * 1000)
+    with tempfile.TemporaryDirectory(prefix="evidence-") as place:
+        folder = Path(place)
+        _ = published(
+            folder / "evidence",
+            CLUSTER,
+            dict.fromkeys(users, lambda _: chance.randrange(2_000_000, 14_000_000)),
+            end_ms=now_ms // DAY_MS * DAY_MS,
+            days=DAYS,
+            brokers=[str(number) for number in range(1, BROKERS + 1)],
+            limits=limits,
+        )
+        live = State(
+            limits={
+                entity(user=user): limits_of({Key.PRODUCER_BYTE_RATE: value})
+                for user, value in limits.items()
+            }
+        )
+        document = state_document(live, cluster_id=CLUSTER, taken_at="")
+        (folder / "now.json").write_text(dump(document))
+        telemetry = "  telemetry: {evidenceUri: evidence}\n"
+        project(
+            folder,
+            "localhost:9092",
+            quota(users[0], "{producerByteRate: 10000000}"),
+            more=telemetry,
+        )
+        command = [str(Path(sys.executable).parent / "kquota"), "plan", "--offline", "--snapshot", "now.json", "--no-inventory"]  # fmt: skip
+        yield {
+            "with": wall_of(command, cwd=folder, expect="will be worse off"),
+            "without": wall_of([*command, "--no-evidence"], cwd=folder, expect="1 to update"),
+        }
