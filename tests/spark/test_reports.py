@@ -1,94 +1,32 @@
 """The jobs usage and capacity on a small lake: what they tell, and what they keep."""
 
-import datetime as dt
-
-import pyarrow as pa
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.lake import arrow, pace
-from reconciler.lake.manifest import Unit
 from reconciler.quota.entity import entity
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import capacity, report, usage
 from reconciler.usage.load import Basis
 from reconciler.usage.profiles import UseState
 from reconciler.usage.reports import Direction
-from reconciler.usage.samples import Cadence, QuotaType
+from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import (
-    BROKER_SAMPLE,
     CAPACITY_ROW,
     IMPACT_ROW,
     NOISY_ROW,
-    QUOTA_ENTRY,
     RECOMMENDATION,
-    SNAPSHOT,
-    TARGET_UP,
     USAGE_ROW,
-    USAGE_SAMPLE,
-    Table,
     entity_text,
 )
 from tests.spark import lakes
+from tests.spark.report_lake import BEGIN, DAY, FROM, STEP, TO, filled, made
 
 pytestmark = pytest.mark.integration
-
-DAY = dt.date(2026, 11, 1)
-BEGIN = 1_793_491_200_000  # that day, in milliseconds
-STEP = 30_000
-FROM, TO = BEGIN, BEGIN + 86_400_000
-PACE = Cadence(step_ms=STEP, max_gap_ms=150_000)
-TIMES = [BEGIN + STEP * at for at in range(1, 121)]
-RATES = {"alice": 900, "bob": 500, "carol": 5}
-LIMITS = {"alice": 1_000, "bob": 10_000, "dave": 700}
-
-
-def filled(into, table: Table, rows: list[dict]) -> None:
-    for cluster in {one["cluster_id"] for one in rows}:
-        unit = Unit(table=table, cluster_id=cluster, day=DAY)
-        mine = [one for one in rows if one["cluster_id"] == cluster]
-        into.commit(
-            unit, pa.Table.from_pylist(mine, schema=arrow.schema(table)), into.manifest(unit),
-            inputs=pace.inputs(PACE) if table is USAGE_SAMPLE else None, counts={"gap": 1},
-        )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
-    made = lakes.lake(tmp_path_factory.mktemp("lake"))
-    common = {"cluster_id": "c1", "day": DAY, "broker_id": "1"}
-    filled(made, USAGE_SAMPLE, [
-        {**common, "quota_type": "produce", "group_kind": "user", "user": user, "client_id": "", "ip": "", "ts_ms": ts,
-         "dt_ms": STEP, "rate_units": rate, "throttle_ms": 9 if user == "alice" and ts == TIMES[5] else 0, "censored": "no"}
-        for user, rate in RATES.items() for ts in TIMES
-    ])  # fmt: skip
-    filled(made, TARGET_UP, [{**common, "ts_ms": ts, "dt_ms": STEP, "up": True} for ts in TIMES])
-    filled(made, BROKER_SAMPLE, [
-        {**common, "ts_ms": ts, "dt_ms": STEP, "bytes_in": 1_500, "bytes_out": None, "replication_in": 200,
-         "replication_out": None, "request_idle_ppm": None} for ts in TIMES
-    ])  # fmt: skip
-    filled(
-        made,
-        SNAPSHOT,
-        [
-            {
-                "cluster_id": "c1",
-                "snapshot_id": "s",
-                "observed_at_ms": BEGIN,
-                "complete": True,
-                "entries": 3,
-                "day": DAY,
-            }
-        ],
-    )
-    filled(made, QUOTA_ENTRY, [
-        {"cluster_id": "c1", "snapshot_id": "s", "observed_at_ms": BEGIN, "user_kind": "named", "client_kind": "absent",
-         "ip_kind": "absent", "user": user, "client_id": "", "ip": "", "entity_json": entity_text(entity(user=user)),
-         "quota_key": "producer_byte_rate", "value": float(limit), "quota_units": limit, "value_state": "finite",
-         "source": "test", "day": DAY}
-        for user, limit in LIMITS.items()
-    ])  # fmt: skip
-    return made
+    return made(tmp_path_factory.mktemp("lake"))
 
 
 def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> None:

@@ -1,0 +1,79 @@
+"""A lake of one cluster, one broker and an hour, for reports: three users who produce, limits of three, one of them unused."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from reconciler.lake import arrow, pace
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Unit
+from reconciler.quota.entity import entity
+from reconciler.usage.samples import Cadence
+from reconciler.usage.tables import (
+    BROKER_SAMPLE,
+    QUOTA_ENTRY,
+    SNAPSHOT,
+    TARGET_UP,
+    USAGE_SAMPLE,
+    Table,
+    entity_text,
+)
+from tests.spark import lakes
+
+DAY = dt.date(2026, 11, 1)
+BEGIN = 1_793_491_200_000  # that day, in milliseconds
+STEP = 30_000
+FROM, TO = BEGIN, BEGIN + 86_400_000
+PACE = Cadence(step_ms=STEP, max_gap_ms=150_000)
+TIMES = [BEGIN + STEP * at for at in range(1, 121)]
+RATES = {"alice": 900, "bob": 500, "carol": 5}
+LIMITS = {"alice": 1_000, "bob": 10_000, "dave": 700}
+
+
+def filled(into: Lake, table: Table, rows: list[dict[str, Any]]) -> None:
+    for cluster in {one["cluster_id"] for one in rows}:
+        unit = Unit(table=table, cluster_id=cluster, day=DAY)
+        mine = [one for one in rows if one["cluster_id"] == cluster]
+        into.commit(
+            unit, pa.Table.from_pylist(mine, schema=arrow.schema(table)), into.manifest(unit),
+            inputs=pace.inputs(PACE) if table is USAGE_SAMPLE else None, counts={"gap": 1},
+        )  # fmt: skip
+
+
+def made(folder: Path) -> Lake:
+    found = lakes.lake(folder)
+    common = {"cluster_id": "c1", "day": DAY, "broker_id": "1"}
+    filled(found, USAGE_SAMPLE, [
+        {**common, "quota_type": "produce", "group_kind": "user", "user": user, "client_id": "", "ip": "", "ts_ms": ts,
+         "dt_ms": STEP, "rate_units": rate, "throttle_ms": 9 if user == "alice" and ts == TIMES[5] else 0, "censored": "no"}
+        for user, rate in RATES.items() for ts in TIMES
+    ])  # fmt: skip
+    filled(found, TARGET_UP, [{**common, "ts_ms": ts, "dt_ms": STEP, "up": True} for ts in TIMES])
+    filled(found, BROKER_SAMPLE, [
+        {**common, "ts_ms": ts, "dt_ms": STEP, "bytes_in": 1_500, "bytes_out": None, "replication_in": 200,
+         "replication_out": None, "request_idle_ppm": None} for ts in TIMES
+    ])  # fmt: skip
+    filled(
+        found,
+        SNAPSHOT,
+        [
+            {
+                "cluster_id": "c1",
+                "snapshot_id": "s",
+                "observed_at_ms": BEGIN,
+                "complete": True,
+                "entries": 3,
+                "day": DAY,
+            }
+        ],
+    )
+    filled(found, QUOTA_ENTRY, [
+        {"cluster_id": "c1", "snapshot_id": "s", "observed_at_ms": BEGIN, "user_kind": "named", "client_kind": "absent",
+         "ip_kind": "absent", "user": user, "client_id": "", "ip": "", "entity_json": entity_text(entity(user=user)),
+         "quota_key": "producer_byte_rate", "value": float(limit), "quota_units": limit, "value_state": "finite",
+         "source": "test", "day": DAY}
+        for user, limit in LIMITS.items()
+    ])  # fmt: skip
+    return found
