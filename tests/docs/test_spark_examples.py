@@ -1,0 +1,76 @@
+"""The examples for clusters name what exists: the main file, the job, its arguments, the image that is described."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from reconciler import __version__
+from reconciler.cli.main import cli
+from reconciler.spark import arguments
+
+TREE = Path(__file__).parents[2]
+FOLDER = TREE / "examples" / "spark"
+PAGE = (TREE / "docs" / "spark.md").read_text(encoding="utf-8")
+
+
+def document(name: str) -> Any:
+    return yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
+
+
+def in_image(address: str) -> str:
+    """The file of a `local://` address, which is one of the image."""
+    scheme, _, path = address.partition("://")
+    assert scheme == "local"
+    return path
+
+
+def test_the_application_runs_a_job_that_exists_with_arguments_that_it_has() -> None:
+    spec = document("sparkapplication.yaml")["spec"]["template"]
+    asked = arguments.parsed(spec["arguments"])
+    assert asked.job.name == "rollup"
+    assert asked.session == arguments.session.Settings()
+    assert spec["sparkVersion"] == "4.3.0"
+
+
+def test_the_application_finds_its_files_in_the_image() -> None:
+    spec = document("sparkapplication.yaml")["spec"]["template"]
+    image = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+    main = in_image(spec["mainApplicationFile"])
+    source, target = re.findall(r"^COPY (reconciler\S+) (\S+)$", image, re.MULTILINE)[0]
+    assert (target, (TREE / source).exists()) == (main, True)
+    (wheel,) = map(in_image, spec["deps"]["pyFiles"])
+    assert wheel == f"/opt/kquota/kafka_quota_reconciler-{__version__}-py3-none-any.whl"
+    assert "COPY dist/*.whl /opt/kquota/\n" in image
+
+
+def test_the_image_has_what_the_wheel_needs() -> None:
+    project = (TREE / "pyproject.toml").read_text(encoding="utf-8")
+    image = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+    for wanted in re.findall(r"'([a-z]+[<>=][^']+)'", image):
+        assert f'"{wanted}"' in project, wanted
+
+
+def test_the_cronjob_runs_a_command_that_exists_and_names_lake_and_server() -> None:
+    pod = document("cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    environment = {one["name"]: one["value"] for one in container["env"]}
+    group, name = container["args"]
+    spark = cli.get_command(click.Context(cli), group)
+    assert isinstance(spark, click.Group)
+    command = spark.get_command(click.Context(spark), name)
+    assert command is not None
+    variables = {one.envvar for one in command.params if isinstance(one, click.Option)}
+    assert set(environment) <= {*variables, "SPARK_REMOTE"}
+    assert environment["SPARK_REMOTE"].startswith("sc://")
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_commands_on_the_page_are_understood() -> None:
+    for words in re.findall(r"__main__\.py ([a-z].*?)(?:`|$)", PAGE, re.MULTILINE):
+        job, *rest = words.split()
+        assert job in arguments.jobs.SUMMARIES
+        if "--help" not in rest:
+            arguments.parsed([job, *rest])
