@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError
-from reconciler.telemetry import dialect_table
+from reconciler.telemetry import dialect_table, openmetrics
 from reconciler.telemetry.dialects import Dialect, Meaning
-from reconciler.telemetry.series import Word
+from reconciler.telemetry.series import Counts, Word
 from reconciler.usage.tables import Measure
 from tests.telemetry.kafka_names import jmx, sanitized
 
@@ -90,6 +90,63 @@ def test_app_info_says_the_broker_id_as_a_label_or_as_its_value() -> None:
         measure=Measure.BROKER_ID, broker_id="7"
     )
     assert meaning("kquota", "kafka_server_app_info_starttimems") is Word.OTHER_METRIC
+
+
+SEEN = {
+    # Kafka 4.4.0, Strimzi's metrics-reporter 0.2.0
+    "strimzi_reporter": r"""
+kafka_server_produce_byte_rate{client_id="line\nbreak",user="team-1"} 105.26 1
+kafka_server_request_request_time{client_id="x\",user=\"admin",user="team-1"} 0.27 1
+kafka_server_controllermutation_mutation_rate{client_id="<default>",user="team-1"} 0.02 1
+kafka_server_produce_throttle_time{client_id="plain",user="team-1"} NaN 1
+kafka_server_socket_server_metrics_connection_accept_rate{ip="127.0.0.1"} 0.0 1
+kafka_server_socket_server_metrics_connection_accept_rate{listener="PLAINTEXT"} 0.0 1
+kafka_server_app_info_start_time_ms 1.79e12 1
+kafka_server_app_info_start_time_ms{client_id="1"} 1.79e12 1
+kafka_server_brokertopicmetrics_bytesinpersec_total 4280.0 1
+kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_total 1.7270930353E10 1
+""",
+    # Kafka 4.4.0, JMX agent 1.0.1, the two quota rules of kafka-2_0_0.yml in their order
+    "jmx_exporter": r"""
+kafka_server_quota_byte_rate{clientId="\"x, user=admin\"",resource="Produce, user=team-1"} 105.6 1
+kafka_server_quota_byte_rate{clientId="y\"",resource="Produce, user=team-1, client-id=\"x"} 103.0 1
+kafka_server_quota_byte_rate{clientId="z><>byte-rate: 1\"",resource="Produce, user=admin"} 110.4 1
+kafka_server_quota_byte_rate{clientId="\"x\\\",user=\\\"admin\"",resource="Produce, user=team-1"} 103.8 1
+kafka_server_produce_user_team_1_client_id_plain_byte_rate 104.3 1
+""",
+    # Kafka 4.4.0, JMX agent 1.0.1, rules of jmx-monitoring-stacks
+    "confluent": r"""
+kafka_server_produce_byte_rate{client_id="y\"",user="team-1, client-id=\"x"} 109.4 1
+kafka_server_produce_byte_rate{client_id="\"a,b\"",user="team-1"} 102.9 1
+kafka_server_brokertopicmetrics_bytesinpersec 6420.0 1
+""",
+}
+EXPECTED: dict[str, list[object]] = {
+    "strimzi_reporter": [
+        ("rate", "produce", "team-1", "line\nbreak"), ("rate", "request", "team-1", 'x",user="admin'),
+        ("rate", "controller_mutation", "team-1", "<default>"), ("throttle_ms", "produce", "team-1", "plain"),
+        ("rate", "ip", "", ""), Word.OTHER_METRIC, Word.OTHER_METRIC, ("broker_id", "", "", ""),
+        ("bytes_in_total", "", "", ""), Word.OTHER_METRIC,
+    ],
+    "jmx_exporter": [
+        ("rate", "produce", "team-1", "x, user=admin"), Word.UNKNOWN_TYPE, Word.BAD_CLIENT_ID,
+        ("rate", "produce", "team-1", 'x",user="admin'), Word.NAME_LOST,
+    ],
+    "confluent": [Word.BAD_USER, ("rate", "produce", "team-1", "a,b"), ("bytes_in_total", "", "", "")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", SEEN)
+def test_lines_of_real_brokers_are_read_or_refused(dialect: str, tmp_path: Path) -> None:
+    path = tmp_path / "seen.txt"
+    path.write_text(SEEN[dialect].strip() + "\n# EOF\n")
+    counts = Counts()
+    found: list[object] = []
+    for one in openmetrics.read(path, counts):
+        read = SHIPPED.named(dialect).meaning(one.name, one.labels)
+        found.append(read if isinstance(read, Word) else (read.measure, read.quota_type, read.user, read.client_id))  # fmt: skip
+    assert found == EXPECTED[dialect]
+    assert dict(counts) == {}
 
 
 def test_connections_of_addresses_are_read() -> None:
