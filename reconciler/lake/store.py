@@ -3,12 +3,14 @@
 "Create, unless it exists" is what everything else stands on: a link on a disk, ``If-None-Match: *`` in object stores.
 """
 
+import base64
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore.store import (
@@ -32,6 +34,7 @@ WHOLE: Final = timedelta(minutes=10)
 SILENCE: Final = timedelta(seconds=60)
 PLAIN_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
 """Object stores on ``http://``, as development servers are, have to be allowed in the environment."""
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 TRIES: Final = 4
 TRIED_FOR: Final = timedelta(seconds=45)
 
@@ -237,13 +240,29 @@ def opened(uri: str, *, create: bool = False) -> Store:
         os.environ.get(name, "").lower() in {"1", "true"} for name in PLAIN_HTTP
     ):
         client["allow_http"] = True
-    full = f"{at.scheme}://{at.root}"
+    place = at.root
+    if at.scheme in address.WEB:
+        place, headers = _without_login(at)
+        client["default_headers"] = headers
+    full = f"{at.scheme}://{place}"
     try:
         return Store(
             at, _OBJECTS[at.scheme].from_url(full, client_options=client, retry_config=retries)
         )
     except refusals.EXCEPTIONS as error:
         raise refusals.refused(error, at.shown) from error
+
+
+def _without_login(at: address.Address) -> tuple[str, dict[str, str]]:
+    """A web address without user and password, and the header that says them: obstore would drop them."""
+    host, slash, below = at.root.partition("/")
+    login, _, host = host.rpartition("@")
+    if not login:
+        return at.root, {}
+    if at.scheme == "http" and urlsplit(f"http://{host}").hostname not in LOOPBACK:
+        raise LakeError("a password goes over https:// only, except to this machine", path=at.shown)
+    basic = base64.b64encode(unquote(login).encode()).decode()
+    return f"{host}{slash}{below}", {"authorization": f"Basic {basic}"}
 
 
 _OBJECTS: Final[dict[str, type[S3Store] | type[GCSStore] | type[AzureStore] | type[HTTPStore]]] = {

@@ -1,5 +1,7 @@
 import hashlib
+import http.server
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from reconciler.errors import LakeDamaged, LakeError
-from reconciler.lake import evidence, parquet
+from reconciler.lake import evidence, parquet, store
 from reconciler.lake.evidence import UNKNOWN_PACE, Published
 from reconciler.lake.lake import Lake
 from reconciler.lake.latest import Latest
@@ -326,3 +328,54 @@ def test_words_that_nobody_knows_make_a_file_unusable(lake: Lake, to: rows.Watch
             one |= {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     to.put(LATEST, json.dumps(latest).encode())
     assert "telepathy" in opened(to, day=1).note.stale
+
+
+class Ranged(http.server.BaseHTTPRequestHandler):
+    """Files of a folder, by ranges too, to whoever has the password."""
+
+    folder: Path
+
+    def do_GET(self) -> None:
+        path = self.folder / self.path.lstrip("/")
+        if self.headers["Authorization"] != "Basic bWU6c2VjcmV0":
+            self._answer(403, b"")
+        elif not path.is_file():
+            self._answer(404, b"")
+        else:
+            self._answer(200, path.read_bytes())
+
+    def _answer(self, status: int, content: bytes) -> None:
+        wanted = self.headers["Range"]
+        self.send_response(206 if wanted and status == 200 else status)
+        if wanted and status == 200:
+            first, _, last = wanted.removeprefix("bytes=").partition("-")
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+            content = content[int(first) : int(last) + 1]
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Silence."""
+
+
+def test_evidence_is_read_from_a_web_address(lake: Lake, to: rows.Watched, tmp_path: Path) -> None:
+    published(lake, to)
+    handler = type("Here", (Ranged,), {"folder": tmp_path / "evidence"})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        web = store.opened(f"http://me:secret@127.0.0.1:{server.server_port}")
+        found = evidence.opened(web, rows.CLUSTER, rows.at(2), HOUR)
+        assert (found.note.stale, "secret" in found.note.source) == ("", False)
+        assert len(found.series(PRODUCE, [ALICE])[ALICE]["1"]) == 6
+        none = evidence.opened(web, "other", rows.at(2), HOUR)
+        assert "no evidence of this cluster" in none.note.stale
+        stranger = store.opened(f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(LakeError, match="may not be used"):
+            evidence.opened(stranger, rows.CLUSTER, rows.at(2), HOUR)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

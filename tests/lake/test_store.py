@@ -233,6 +233,14 @@ def test_a_web_address_is_read_and_never_written_or_listed(web: str, tmp_path: P
         assert "secret" not in str(caught.value)
 
 
+def test_a_password_never_goes_over_plain_http_to_another_machine() -> None:
+    with pytest.raises(LakeError, match="a password goes over https:// only") as caught:
+        store.opened("http://me:secret@example.org/a@b")
+    assert "secret" not in str(caught.value)
+    assert store.opened("https://me:secret@example.org/a@b").shown == "https://example.org/a@b"
+    assert store.opened("http://example.org/a@b").shown == "http://example.org/a@b"
+
+
 def test_an_address_where_nobody_listens_is_an_error_without_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
