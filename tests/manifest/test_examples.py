@@ -1,13 +1,17 @@
 """The example project is what it says: correct, and complete in its forms."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reconciler.manifest.files import read_paths
 from reconciler.manifest.load import Loaded, load_files
 from reconciler.manifest.project import Project, parse
 from reconciler.manifest.selection import for_cluster
+from reconciler.manifest.whatif_policy import policy_of
+from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import Form, form
 from reconciler.quota.state import set_values
@@ -46,3 +50,24 @@ def test_the_demo_cluster_is_where_the_environment_says(project: Project) -> Non
     assert project.cluster("demo").cluster.properties == {
         "bootstrap.servers": "${env:KQUOTA_DEMO_BOOTSTRAP}"
     }
+
+
+def test_the_cron_job_that_publishes_evidence_has_a_correct_project() -> None:
+    file = EXAMPLES / "kubernetes" / "evidence-cronjob.yaml"
+    settings, job = yaml.safe_load_all(file.read_text(encoding="utf-8"))
+    made = parse(settings["data"]["kquota.yaml"])
+    assert made.cluster("prod").cluster.telemetry["evidenceUri"].startswith("s3://")
+    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert {one["name"] for one in container["volumeMounts"]} == {"project", "tmp"}
+
+
+def test_the_policy_of_the_documents_is_one() -> None:
+    page = (EXAMPLES.parent / "docs" / "evidence.md").read_text(encoding="utf-8")
+    telemetry, project = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    cluster = "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n   bootstrapServers: k:9092\n"
+    text = f"{project}---\napiVersion: kafka-quotas.io/v1alpha1\n{cluster}{telemetry}"
+    made = parse(text)
+    policy = policy_of(made.simulate)
+    assert policy.tier_of(entity(user="pay-1")).name == "gold"
+    assert policy.tier_of(entity(user="etl-1")).tolerance.new_throttled_ms_per_day == 7_200_000
+    assert made.cluster("prod").cluster.telemetry["maxEvidenceAge"] == "48h"
