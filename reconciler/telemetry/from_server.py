@@ -1,6 +1,7 @@
 """Recorded use from a Prometheus: from where the last run ended, chunk by chunk, kept as it comes."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -117,14 +118,14 @@ async def fetched(
         collector, wanted = _collector(source, found, asking, clock)
         work = _Fetching(Gathering(lake, collector, {source.cluster_id: arrived}), arrived, span)
         try:
-            async for chunk in chunks(
-                server, wanted, span.from_ms, span.to_ms, window_ms=asking.window_ms
-            ):
-                for series in chunk.series:
-                    work.gathering.add(series, arrived.tally)
-                await work.done(chunk.to_ms, partial=chunk.partial)
-                if progress is not None:
-                    progress("fetching", chunk.to_ms - span.from_ms, span.to_ms - span.from_ms)
+            fetching = chunks(server, wanted, span.from_ms, span.to_ms, window_ms=asking.window_ms)
+            async with contextlib.aclosing(fetching):
+                async for chunk in fetching:
+                    for series in chunk.series:
+                        work.gathering.add(series, arrived.tally)
+                    await work.done(chunk.to_ms, partial=chunk.partial)
+                    if progress is not None:
+                        progress("fetching", chunk.to_ms - span.from_ms, span.to_ms - span.from_ms)
         except TelemetryError as error:
             arrived.failures.append(
                 f"{error.message}; what came before {instant(work.reached / 1000)} is kept"

@@ -1,0 +1,76 @@
+"""Recorded use as Prometheus has it, in the dialect of jmx_exporter's samples: for fakes, files and blocks."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from tests.fakes.prometheus import FakePrometheus
+
+STEP = 30_000
+RATE = "kafka_server_quota_byte_rate"
+DELAY = "kafka_server_quota_throttle_time"
+IDENTITY = "kafka_server_app_info"
+
+Recorded = list[tuple[str, dict[str, str], list[tuple[int, str]]]]
+
+
+def recorded(
+    begin: int, count: int, *, brokers: int = 2, cluster: str = "orders", users: int = 2
+) -> Recorded:
+    """Brokers that answer every 30 s; each user produces a little more at each scrape."""
+    found: Recorded = []
+    for broker in range(1, brokers + 1):
+        own = {"cluster": cluster, "instance": f"{cluster}-{broker}:7071"}
+        at = [begin + broker * 137 + number * STEP for number in range(count)]
+        found.append(("up", own, [(ts, "1") for ts in at]))
+        found.append((IDENTITY, own | {"id": str(broker)}, [(ts, "1") for ts in at]))
+        for user in range(users):
+            tags = own | {"resource": "Produce", "user": f"u{user}"}
+            rates = [(ts, str(1000.0 * (user + 1) + number)) for number, ts in enumerate(at)]
+            found.append((RATE, tags, rates))
+            found.append((DELAY, tags, [(ts, "NaN") for ts in at]))
+    return found
+
+
+def put(server: FakePrometheus, series: Recorded) -> None:
+    for name, labels, points in series:
+        server.put(name, points, **labels)
+
+
+def answer(series: Recorded) -> str:
+    """What ``/api/v1/query`` would have answered."""
+    result = [
+        {"metric": {"__name__": name} | labels, "values": [[at / 1000, value] for at, value in points]}
+        for name, labels, points in series
+    ]  # fmt: skip
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+def openmetrics(series: Recorded) -> str:
+    return "\n".join([*_lines(series), "# EOF\n"])
+
+
+def _lines(series: Recorded) -> Iterator[str]:
+    for name, labels, points in sorted(series, key=lambda one: (one[0], sorted(one[1].items()))):
+        shown = ",".join(f'{label}="{value}"' for label, value in labels.items())
+        yield from (f"{name}{{{shown}}} {value} {at / 1000}" for at, value in points)
+
+
+def csv(series: Recorded) -> str:
+    rows = ["ts_ms,metric,value,cluster,instance,id,resource,user"]
+    for name, labels, points in series:
+        tags = [labels.get(one, "") for one in ("cluster", "instance", "id", "resource", "user")]
+        rows += [",".join([str(at), name, value, *tags]) for at, value in points]
+    return "\n".join(rows) + "\n"
+
+
+def between(series: Recorded, begin: int, end: int) -> Recorded:
+    return [
+        (name, labels, [one for one in points if begin <= one[0] < end])
+        for name, labels, points in series
+    ]
+
+
+def shown(rows: Sequence[Mapping[str, object]]) -> list[tuple[object, ...]]:
+    """What matters of samples, sorted."""
+    names = ("cluster_id", "broker_id", "quota_type", "user", "ts_ms", "dt_ms", "rate_units", "throttle_ms")  # fmt: skip
+    return sorted(tuple(row[name] for name in names) for row in rows)
