@@ -89,6 +89,8 @@ class _Gathered:
             if line == "# EOF":
                 self.ended = True
             return
+        if not self.ended and self._again(line):
+            return
         if line.isspace():
             return
         found = None if self.ended else self._sample(line)
@@ -107,6 +109,21 @@ class _Gathered:
             return
         head[2].append(at, value)
         self.points += 1
+
+    def _again(self, line: str) -> bool:
+        """The usual line, quickly: labels that were read before, a value and a time. Whether it was one."""
+        end = line.rfind("} ")
+        head = self._heads.get(line[: end + 1])
+        if head is None:
+            return False
+        value, _, at = line[end + 2 :].partition(" ")
+        number, moment = number_of(value), self._moment(at) if at else None
+        if number is None or moment is None:
+            return False
+        head[2].append(moment, number)
+        self.samples += 1
+        self.points += 1
+        return True
 
     def _sample(self, line: str) -> re.Match[str] | None:
         found = _SIMPLE.fullmatch(line)
