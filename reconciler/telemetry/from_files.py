@@ -156,7 +156,9 @@ def _dialect(files: Files, clusters: Clusters, failures: dict[Path, str]) -> Dia
             for series in _series(path, files.form, Counts()):
                 if files.dialects.interesting(series.name):
                     labels.setdefault(series.name, set()).update(series.labels)
-                    told.add(tuple((name, series.label(name)) for name in CLUSTER_LABELS))
+                    # Not `up`: other jobs are scraped, too.
+                    if any(one.speaks(series.name, series.labels) for one in files.dialects.all):
+                        told.add(tuple((name, series.label(name)) for name in CLUSTER_LABELS))
                 else:
                     labels.setdefault(series.name, set())
         except TelemetryError as error:
