@@ -2,14 +2,16 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from reconciler.errors import TelemetryError
 from reconciler.lake import store
 from reconciler.lake.lake import Lake
-from reconciler.telemetry import dialect_table, matchers
+from reconciler.telemetry import dialect_table, from_files, matchers
 from reconciler.telemetry.arriving import Arrived
+from reconciler.telemetry.from_files import Files
 from reconciler.telemetry.from_server import Asking, Stretch, fetched
 from reconciler.telemetry.series import Word
 from reconciler.telemetry.settings import Source
@@ -58,3 +60,27 @@ def test_what_fits_two_clusters_goes_to_neither() -> None:
 def test_a_neighbour_without_matchers_would_own_everything_and_is_refused() -> None:
     with pytest.raises(TelemetryError, match=r"b has no telemetry\.matchers"):
         arrive(source("a", 'cluster="a"'), source("b", ""))
+
+
+def in_a_file(tmp_path: Path, *lines: str) -> Lake:
+    path = tmp_path / "saved.prom"
+    path.write_text("\n".join([*lines, "# EOF\n"]))
+    lake = Lake(store.opened("memory://files", create=True), clock=FakeClock())
+    files = Files(paths=(path,), dialects=dialect_table.shipped())
+    from_files.read(lake, [source("a", "")], files, clock=FakeClock())
+    return lake
+
+
+USE = 'kafka_server_client_quota_request_time{{job="{}",instance="b1"}} 1 {}'
+
+
+def test_other_jobs_that_are_scraped_are_no_other_clusters(tmp_path: Path) -> None:
+    lake = in_a_file(
+        tmp_path, USE.format("kafka", T // 1000), f'up{{job="node",instance="n1"}} 1 {T // 1000}'
+    )
+    assert sum(one.files[0].rows for one in lake.manifests(POINT, ["A"])) == 2
+
+
+def test_quotas_of_two_jobs_in_a_file_may_be_of_two_clusters(tmp_path: Path) -> None:
+    with pytest.raises(TelemetryError, match="job is kafka, kafka-2"):
+        in_a_file(tmp_path, USE.format("kafka", T // 1000), USE.format("kafka-2", T // 1000))
