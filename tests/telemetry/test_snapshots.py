@@ -1,0 +1,151 @@
+"""Looks at limits: documents into the lake without loss and out again; what may not be whole is refused."""
+
+import json
+
+import pytest
+
+from reconciler.errors import ConfigError, TelemetryError
+from reconciler.lake import store
+from reconciler.lake.lake import Lake
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State, limits_of
+from reconciler.render.documents import dump
+from reconciler.render.json_state import state_document
+from reconciler.telemetry import applied, snapshots
+from reconciler.usage.tables import APPLY_LOG, QUOTA_ENTRY, SNAPSHOT
+from tests.fakes.clock import FakeClock
+
+NOON = "2026-01-02T12:00:00Z"
+NOON_MS = 1_767_355_200_000
+ODD = State(
+    limits={
+        entity(user='"<default>"\n'): limits_of({Key.PRODUCER_BYTE_RATE: 1.5, Key.REQUEST_PERCENTAGE: 1e300}),
+        entity(user=DEFAULT, client_id="app"): limits_of({Key.CONSUMER_BYTE_RATE: float("inf")}),
+        entity(ip="::1"): limits_of({Key.CONNECTION_CREATION_RATE: 7.0}),
+    },
+    foreign_values={entity(ip="::1"): (("made_up_rate", 3.0),)},
+    foreign_entities=(((("client-id-prefix", "a"), ("user", None)), (("producer_byte_rate", 5.0),)),),
+)  # fmt: skip
+
+
+def lake():
+    return Lake(store.opened("memory://"), clock=FakeClock(), pause=lambda _: None)
+
+
+def document(state=ODD, *, taken_at=NOON, cluster_id="c"):
+    return dump(state_document(state, cluster_id=cluster_id, taken_at=taken_at))
+
+
+def test_a_look_comes_out_of_the_lake_as_it_went_in():
+    where = lake()
+    taken = snapshots.read(document(), where="a.json")
+    assert snapshots.keep(where, [taken]) == 1
+    (look,) = snapshots.looks(where, "c")
+    assert (look.observed_ms, look.snapshot_id) == (NOON_MS, taken.snapshot_id)
+    assert look.state == ODD
+    assert snapshots.looks(where, "another") == ()
+
+
+def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
+    where = lake()
+    snapshots.keep(where, [snapshots.read(document(), where="a.json")])
+    rows = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
+    told = {
+        (row["entity_json"], row["quota_key"]): tuple(
+            row[name] for name in ("user_kind", "client_kind", "ip_kind", "quota_units", "value_state")
+        )
+        for row in rows
+    }  # fmt: skip
+    assert told == {
+        ('[["user","\\"<default>\\"\\n"]]', "producer_byte_rate"): ("named", "absent", "absent", 2, "finite"),
+        ('[["user","\\"<default>\\"\\n"]]', "request_percentage"): ("named", "absent", "absent", None, "unlimited"),
+        ('[["user",null],["client-id","app"]]', "consumer_byte_rate"): ("default", "named", "absent", None, "unlimited"),
+        ('[["ip","::1"]]', "connection_creation_rate"): ("absent", "absent", "named", 7_000_000, "finite"),
+        ('[["ip","::1"]]', "made_up_rate"): ("absent", "absent", "named", None, "invalid"),
+        ('[["client-id-prefix","a"],["user",null]]', "producer_byte_rate"): ("foreign", "foreign", "foreign", 5, "finite"),
+    }  # fmt: skip
+
+
+def test_the_same_look_again_changes_nothing_and_a_later_one_is_added():
+    where = lake()
+    first = snapshots.read(document(), where="a")
+    later = snapshots.read(document(State(), taken_at="2026-01-02T13:00:00Z"), where="b")
+    assert snapshots.keep(where, [first, first]) == 1
+    assert snapshots.keep(where, [first]) == 0
+    assert snapshots.keep(where, [first, later]) == 1
+    assert [one.generation for one in where.manifests(SNAPSHOT)] == [2]
+    assert [one.state for one in snapshots.looks(where, "c")] == [ODD, State()]
+
+
+def test_all_limits_gone_is_a_look_and_not_no_look():
+    where = lake()
+    snapshots.keep(where, [snapshots.read(document(State()), where="a")])
+    assert [one.state for one in snapshots.looks(where, "c")] == [State()]
+
+
+def test_a_look_whose_entries_are_not_all_there_is_none():
+    where = lake()
+    snapshots.keep(where, [snapshots.read(document(), where="a")])
+    (manifest,) = where.manifests(QUOTA_ENTRY)
+    where.commit(manifest.unit, where.read([manifest]).slice(1), manifest)
+    assert snapshots.looks(where, "c") == ()
+
+
+def test_equal_looks_share_one_state():
+    where = lake()
+    plain = State(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
+    moments = ("2026-01-02T12:00:00Z", "2026-01-02T13:00:00Z", "2026-01-04T13:00:00Z")
+    snapshots.keep(
+        where, [snapshots.read(document(plain, taken_at=one), where="a") for one in moments]
+    )
+    one, two, three = snapshots.looks(where, "c")
+    assert one.state is two.state is three.state
+
+
+@pytest.mark.parametrize("taken_at", ["", "yesterday", "2026-01-02T12:00:00"])
+def test_a_document_that_does_not_say_when_is_refused(taken_at):
+    with pytest.raises(TelemetryError):
+        snapshots.read(document(taken_at=taken_at), where="a.json")
+
+
+def test_half_a_document_is_refused():
+    with pytest.raises(ConfigError, match=r"a\.json"):
+        snapshots.read(document()[:-40], where="a.json")
+
+
+# ---- what we applied ----------------------------------------------------------------------------
+
+ENTRY = {
+    "v": 1, "time": NOON, "who": "ci", "commit": "abc", "clusterId": "c", "digest": "d",
+    "entity": [["user", "u"]], "key": "producer_byte_rate", "before": None, "after": 5, "cause": "declared",
+    "document": "team/u", "outcome": "APPLIED", "seen": "SEEN", "found": 5, "words": "",
+}  # fmt: skip
+
+
+def entries(*changes):
+    return [json.loads(json.dumps(ENTRY | change)) for change in changes]
+
+
+def test_what_we_applied_is_kept_once_and_what_others_did_is_counted():
+    where = lake()
+    several = entries(
+        {}, {"before": 5, "after": None}, {"clusterId": "other"}, {"after": "Infinity", "key": "k"}
+    )
+    assert applied.keep(where, ["c"], several, where="log") == (2, 1)
+    assert applied.keep(where, ["c"], several, where="log") == (0, 1)
+    rows = where.read(where.manifests(APPLY_LOG)).to_pylist()
+    assert [(one["quota_key"], one["action"], one["after"]) for one in rows] == [
+        ("k", "create", float("inf")),
+        ("producer_byte_rate", "remove", None),
+    ]
+    assert rows[0]["applied_at_ms"] == NOON_MS
+    assert (rows[0]["entity_json"], rows[0]["writer"]) == ('[["user","u"]]', "ci")
+
+
+@pytest.mark.parametrize("missing", ["time", "key", "outcome", "entity"])
+def test_an_entry_that_lacks_something_is_an_error_with_its_place(missing):
+    (entry,) = entries({})
+    del entry[missing]
+    with pytest.raises(TelemetryError, match="log, entry 1"):
+        applied.keep(lake(), ["c"], [entry], where="log")
