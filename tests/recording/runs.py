@@ -6,8 +6,8 @@ from typing import Literal
 from tests.recording import shapes
 
 Level = Literal["user", "pair", "client"]
-DRAINED_SECONDS = 295.0
-"""All of a group's records are through by then, or its limit is chosen higher."""
+DRAIN_SECONDS = 95.0
+"""So long after the last record was due all of a group's are through, or its limit is chosen higher."""
 
 TELEMETRY_LIMIT = 1e15
 """So high that it is none, and that the broker counts."""
@@ -46,15 +46,23 @@ class Run:
     version: str
     level: Level
     groups: tuple[Group, ...]
+    seconds: int = shapes.DEMAND_SECONDS
 
     def schedules(self, group: Group) -> tuple[shapes.Schedule, ...]:
         """The records of a group; the seed is the run's and the group's."""
         seed = 7919 * self.number + 31 * self.groups.index(group)
-        return shapes.schedule(group.shape, seed, group.mean, group.record, group.connections)
+        return shapes.schedule(
+            group.shape,
+            seed,
+            mean=group.mean,
+            record=group.record,
+            connections=group.connections,
+            seconds=self.seconds,
+        )
 
     def limit(self, group: Group) -> int:
         """Bytes a second for the second half."""
-        return shapes.fitting(self.schedules(group), group.wanted, DRAINED_SECONDS)
+        return shapes.fitting(self.schedules(group), group.wanted, self.seconds + DRAIN_SECONDS)
 
 
 def _groups(number: int) -> tuple[Group, ...]:

@@ -21,45 +21,43 @@ class Schedule:
     sizes: tuple[int, ...]
 
 
-def steady(chance: random.Random) -> Callable[[float], float]:
+def steady(chance: random.Random, seconds: int) -> Callable[[float], float]:
     """About the same all the time."""
-    noise = [chance.lognormvariate(0, 0.2) for _ in range(DEMAND_SECONDS + 1)]
+    noise = [chance.lognormvariate(0, 0.2) for _ in range(seconds + 1)]
     return lambda at: noise[int(at)]
 
 
-def bursts(chance: random.Random) -> Callable[[float], float]:
+def bursts(chance: random.Random, seconds: int) -> Callable[[float], float]:
     """A third of the mean, and three or four bursts of 12 to 25 seconds above it."""
     spans: list[tuple[float, float, float]] = []
     at = chance.uniform(10, 25)
-    while at < DEMAND_SECONDS - 20:
+    while at < seconds - 20:
         length = chance.uniform(12, 25)
         spans.append((at, at + length, chance.uniform(2.0, 3.5)))
         at += length + chance.uniform(20, 45)
     return lambda at: next((high for begin, end, high in spans if begin <= at < end), 0.35)
 
 
-def ramp(chance: random.Random) -> Callable[[float], float]:
+def ramp(chance: random.Random, seconds: int) -> Callable[[float], float]:
     """Up from little to twice the mean, and down again."""
-    top = chance.uniform(0.35, 0.65) * DEMAND_SECONDS
-    return lambda at: (
-        0.1 + 1.9 * (at / top if at < top else (DEMAND_SECONDS - at) / (DEMAND_SECONDS - top))
-    )
+    top = chance.uniform(0.35, 0.65) * seconds
+    return lambda at: 0.1 + 1.9 * (at / top if at < top else (seconds - at) / (seconds - top))
 
 
-def on_off(chance: random.Random) -> Callable[[float], float]:
+def on_off(chance: random.Random, seconds: int) -> Callable[[float], float]:
     """Nothing, or twice the mean; each for 15 to 40 seconds."""
     edges, at = [], chance.uniform(2, 10)
-    while at < DEMAND_SECONDS:
+    while at < seconds:
         length = chance.uniform(15, 40)
         edges.append((at, at + length))
         at += length + chance.uniform(15, 40)
     return lambda at: 2.0 if any(begin <= at < end for begin, end in edges) else 0.0
 
 
-def walk(chance: random.Random) -> Callable[[float], float]:
+def walk(chance: random.Random, seconds: int) -> Callable[[float], float]:
     """A lognormal walk, as the tests of the recursion use."""
     level, levels = chance.gauss(0, 1), []
-    for _ in range(DEMAND_SECONDS + 1):
+    for _ in range(seconds + 1):
         level = 0.97 * level + math.sqrt(1 - 0.97**2) * chance.gauss(0, 1)
         levels.append(math.exp(0.6 * level - 0.18))
     return lambda at: levels[int(at)]
@@ -69,7 +67,13 @@ SHAPES = {"steady": steady, "bursts": bursts, "ramp": ramp, "on/off": on_off, "w
 
 
 def schedule(
-    shape: str, seed: int, mean: int, record: int, connections: int
+    shape: str,
+    seed: int,
+    *,
+    mean: int,
+    record: int,
+    connections: int,
+    seconds: int = DEMAND_SECONDS,
 ) -> tuple[Schedule, ...]:
     """What each connection of a group has to send.
 
@@ -79,13 +83,14 @@ def schedule(
         mean: About so many bytes a second over all connections, where the shape is 1.
         record: Bytes of a record, give or take half.
         connections: Records go to one after the other at random.
+        seconds: How long it lasts.
     """
     chance = random.Random(seed)
-    level = SHAPES[shape](chance)
+    level = SHAPES[shape](chance, seconds)
     due: list[list[int]] = [[] for _ in range(connections)]
     sizes: list[list[int]] = [[] for _ in range(connections)]
     held, size = 0.0, record
-    for tick in range(int(DEMAND_SECONDS / TICK)):
+    for tick in range(int(seconds / TICK)):
         held += level(tick * TICK) * mean * TICK
         while held >= size:
             who = chance.randrange(connections)

@@ -1,0 +1,149 @@
+"""From a real Prometheus that scraped a real broker to a simulated change of a manifest, and what a broker then does.
+
+Two brokers get the same demand at the same time: one counts and limits nobody, the other has the limits of the manifest.
+Only the first is ingested. Two minutes of demand instead of four and a half (test_real_brokers.py has those).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recording import broker_run
+from tests.recording.compare import Total
+from tests.recording.runs import Group, Run
+from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Truth, Way, truth
+from tests.servers import exporter
+from tests.servers.kafka import KafkaCluster
+from tests.servers.prometheus import Prometheus
+from tests.servers.properties import Listener
+
+PHASE_SECONDS = 115
+ROOT = Path(__file__).parents[2]
+RUN = Run(
+    number=90,
+    version="4.4.0",
+    level="user",
+    seconds=75,
+    groups=tuple(
+        Group(name=shape, kind="produce", shape=shape, mean=90_000, record=record, connections=connections, wanted=30.0)
+        for shape, record, connections in (("steady", 4_096, 1), ("ramp", 8_192, 2), ("bursts", 4_096, 1))
+    ),
+)  # fmt: skip
+PROJECT = """\
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaProject
+spec:
+  manifests: [quotas]
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {{name: {name}}}
+spec:
+  bootstrapServers: {bootstrap}
+  policy: Upsert
+  guards: {{maxChangeFactor: 1000000000000000}}
+  telemetry:
+    prometheus: http://127.0.0.1:{port}
+    matchers: cluster="{name}"
+    scrapeStep: {step}s
+    evidenceUri: {folder}/evidence
+"""
+LIMIT = """\
+apiVersion: kafka-quotas.io/v1alpha1
+kind: ClientQuota
+metadata: {{name: {name}}}
+spec:
+  clusterRef: {{name: {cluster}}}
+  entity: {{user: {{name: {name}}}}}
+  limits: {{producerByteRate: {limit}}}
+"""
+
+
+def kquota(folder: Path, *words: str, codes: tuple[int, ...] = (0,)) -> str:
+    """What a command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler", *words], cwd=folder, capture_output=True, text=True,
+        check=False, timeout=120, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode in codes, done.stdout + done.stderr
+    return done.stdout
+
+
+def ways(phase: broker_run.Phase, group: str) -> list[Way]:
+    return [
+        Way(due_ms=one.due_ms, took_ms=(one.done_ms or phase.to_ms) - one.due_ms)
+        for one in phase.records
+        if one.group == group
+    ]
+
+
+def total(rows: dict[str, dict[str, Any]], truths: dict[str, Truth]) -> Total:
+    return Total(
+        run=RUN.number,
+        throttled=Compared(
+            told_ms=sum(one["after_throttled_ms"] for one in rows.values()),
+            true_ms=sum(one.throttled_ms for one in truths.values()),
+        ),
+        worst=Compared(
+            told_ms=max(one["after_max_delay_ms"] for one in rows.values()),
+            true_ms=max(one.worst_ms for one in truths.values()),
+        ),
+    )
+
+
+@pytest.mark.integration
+def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
+    users = {"admin": broker_run.PASSWORD} | {one.name: broker_run.PASSWORD for one in RUN.groups}
+    options: dict[str, Any] = {
+        "listeners": (Listener.PLAINTEXT, Listener.SASL_PLAINTEXT), "users": users
+    }  # fmt: skip
+    limits = {one.name: RUN.limit(one) for one in RUN.groups}
+    with (
+        KafkaCluster(RUN.version, metrics=exporter.SHIPPED, **options) as free,
+        KafkaCluster(RUN.version, **options) as limited,
+        Prometheus(broker_run.scrape_configuration(free.metrics_port(), 10)) as prometheus,
+    ):
+        (tmp_path / "quotas").mkdir()
+        for name, limit in limits.items():
+            text = LIMIT.format(name=name, limit=limit, cluster=broker_run.CLUSTER_LABEL)
+            (tmp_path / "quotas" / f"{name}.yaml").write_text(text, encoding="utf-8")
+        (tmp_path / "kquota.yaml").write_text(
+            PROJECT.format(
+                name=broker_run.CLUSTER_LABEL, bootstrap=free.bootstrap(), port=prometheus.port,
+                step=10, folder=tmp_path,
+            ),
+            encoding="utf-8",
+        )  # fmt: skip
+        wide = broker_run.telemetry_limits(RUN.level)
+        broker_run.alter(free.bootstrap(), wide)
+        broker_run.alter(
+            limited.bootstrap(), [*wide, *broker_run.limits_of(RUN.level, RUN.groups, limits)]
+        )
+        kquota(tmp_path, "snapshot", "--cluster", broker_run.CLUSTER_LABEL, "--taken-at", "--out", "before.json")  # fmt: skip
+        with ThreadPoolExecutor(2) as both:
+            halves = [
+                both.submit(broker_run.drive, one, RUN, "same", PHASE_SECONDS)
+                for one in (free, limited)
+            ]
+            unlimited, late = (one.result() for one in halves)
+        (tmp_path / "lake").mkdir()
+        kquota(tmp_path, "spark", "ingest", "--cluster", broker_run.CLUSTER_LABEL, "--lake", "lake",
+               "--from", "1h", "--snapshot", "before.json", "--publish")  # fmt: skip
+        told = json.loads(
+            kquota(tmp_path, "plan", "--cluster", broker_run.CLUSTER_LABEL, "--evidence", "auto",
+                   "--require-evidence", "--no-inventory", "--format", "json", codes=(0, 3))
+        )["simulation"]  # fmt: skip
+    rows = {one["user"]: one for one in told["rows"] if one["quota_type"] == "produce"}
+    assert rows.keys() == limits.keys()
+    assert {one["verdict"] for one in rows.values()} == {"worse"}
+    assert {one["answer"] for one in rows.values()} == {"exact"}
+    truths = {name: truth(ways(unlimited, name), ways(late, name)) for name in limits}
+    found = total(rows, truths)
+    assert found.throttled.within(TIME_BOUND), (found, truths)
+    assert found.worst.within(DELAY_BOUND), (found, truths)
