@@ -16,7 +16,7 @@ from reconciler.ports import Progress
 from reconciler.quota.guards import Guards, nothing_declared, too_many_removals
 from reconciler.quota.policy import Rules
 from reconciler.spark import bounded, fleet_told, plan, plan_sums, reading, resolve, results
-from reconciler.spark.job import Job, asked
+from reconciler.spark.job import Job, Run, asked
 from reconciler.spark.sides import ORDERS, Intended, Sides, order_row, sides
 from reconciler.spark.span import Span
 from reconciler.usage.fleet import ClusterSum, ConflictRow, FleetReport, PlannedRow
@@ -86,6 +86,19 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     view = _View(spark, lake, tuple(ordered), settings.to_ms)
     days = {name: _kept_days(lake, name, view.span) for name in view.names}
     return _planned(view, _from_lake(view, ordered, days), ordered, settings.most, progress)
+
+
+def of_fleet(fleet: Mapping[str, Intended], guards: Mapping[str, Guards]) -> Run[Settings]:
+    """The same job from sides that were read already; of its settings only the moment and ``most`` count."""
+
+    def work(
+        spark: SparkSession, lake: Lake, settings: Settings, progress: Progress
+    ) -> FleetReport:
+        return planned(
+            spark, lake, fleet, guards, to_ms=settings.to_ms, most=settings.most, progress=progress
+        )
+
+    return work
 
 
 def planned(

@@ -1,0 +1,76 @@
+"""Reports over fleets at the command line: as text, JSON or Markdown, to standard output or into a file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.options import FILE, packed
+
+if TYPE_CHECKING:
+    from reconciler.usage.fleet import FleetReport
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS: Final = ("text", "json", "markdown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetShowing:
+    """How a report is shown, as it was typed.
+
+    Attributes:
+        output: The format.
+        out: A file; ``None`` = standard output.
+        most: Rows of each kind.
+    """
+
+    output: str
+    out: Path | None
+    most: int
+
+
+def fleet_options() -> Callable[[F], F]:
+    """``--format``, ``--out`` and ``--most``, handed on as ``showing``."""
+    return packed(
+        "showing",
+        FleetShowing,
+        ["output", "out", "most"],
+        [
+            click.option("--format", "output", type=click.Choice(FORMATS), default="text", show_default=True, help="How it is shown."),
+            click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
+            click.option("--most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows of each kind to show; all are in the lake."),
+        ],
+    )  # fmt: skip
+
+
+def show_fleet(console: Console, report: "FleetReport", showing: FleetShowing) -> Exit:
+    """Show it, and give what the shell gets: conflicts are errors, violations of guards refusals."""
+    text = _shown(console, report, showing)
+    if showing.out is None:
+        console.fact(text)
+    else:
+        from reconciler.cli.files import write_text
+
+        write_text(showing.out, text)
+        console.note(f"written to {showing.out}")
+    if report.conflicts:
+        console.error("documents claim the same pairs: one must give way, a pair has one owner")
+        return Exit.ERROR
+    return Exit.REFUSED if report.refused else Exit.DONE
+
+
+def _shown(console: Console, report: "FleetReport", showing: FleetShowing) -> str:
+    from reconciler.render.documents import dump
+    from reconciler.render.fleet_text import fleet_document, fleet_markdown, fleet_text
+    from reconciler.render.table import Style
+
+    if showing.output == "json":
+        return dump(fleet_document(report))
+    if showing.output == "markdown":
+        return fleet_markdown(report, most=showing.most)
+    return fleet_text(report, style=Style(colour=console.colour))

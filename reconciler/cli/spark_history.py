@@ -1,0 +1,64 @@
+"""``kquota spark history``: what changed on a fleet, when, and whether we did it."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.fleet_showing import FleetShowing, fleet_options, show_fleet
+from reconciler.cli.spark_options import (
+    Clusters,
+    Window,
+    clusters_options,
+    lake_option,
+    window_options,
+)
+from reconciler.cli.spark_running import Running, run, running_options
+
+if TYPE_CHECKING:
+    from reconciler.usage.fleet import FleetReport
+
+HELP: Final = """What changed, when, and who did it: looks at the limits against the audit log of kquota apply.
+
+\b
+Causes:
+  applied-by-us    the audit log has that value at that time
+  drift-external   it has not
+  flapping         three changes within 24 hours, whoever made them
+  first-seen       it was there at the first look
+  manifest-ahead   documents ask for it and the cluster has not got it (kquota spark plan keeps what they ask for)
+
+All rows go to the lake (quota_change); the newest are shown.
+
+\b
+Example:
+  kquota spark history --all --lake s3://metrics/kquota --from 30d
+  kquota spark history --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --format json"""
+
+
+@click.command(help=HELP)
+@lake_option()
+@clusters_options()
+@window_options()
+@running_options()
+@fleet_options()
+@click.pass_obj
+def history(
+    console: Console,
+    *,
+    lake: str,
+    clusters: Clusters,
+    window: Window,
+    running: Running,
+    showing: FleetShowing,
+) -> Exit:
+    """Run the job and show its report."""
+    from reconciler.client.clock import SystemClock
+
+    from_ms, to_ms = window.span(SystemClock())
+    ids = tuple(one.id for one in clusters.chosen())
+    report: FleetReport = run(
+        "history", lake, running, from_ms=from_ms, to_ms=to_ms, cluster=ids, most=showing.most
+    )
+    return show_fleet(console, report, showing)

@@ -1,0 +1,66 @@
+"""``kquota spark plan``: what would change on all clusters of a project, compared with the looks of the lake."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.extras import needs
+from reconciler.cli.fleet_showing import FleetShowing, fleet_options, show_fleet
+from reconciler.cli.spark_options import Clusters, Moment, Window, clusters_options, lake_option
+from reconciler.cli.spark_running import Running, running_options
+
+if TYPE_CHECKING:
+    from reconciler.usage.fleet import FleetReport
+
+HELP: Final = """What would change on all clusters: documents and records of the project against the last complete looks.
+
+No broker is asked, and nothing is written to one. Rows are those of kquota plan. Guards that count removals, defaults and
+empty trees are asked for each cluster; the others need every client's limit and are left to kquota plan. All rows go to
+the lake (plan_row, plan_conflict), and so does what documents and records said (desired_entry, owned_entry).
+
+\b
+Exit codes:
+  0  planned, with changes or without
+  1  an error, or documents that claim the same pair
+  3  a guard refuses
+
+\b
+Example:
+  kquota spark plan --all --lake s3://metrics/kquota
+  kquota spark plan --cluster prod --lake ./lake --format markdown --out plan.md"""
+
+
+@click.command(help=HELP)
+@lake_option()
+@clusters_options()
+@click.option("--at", type=Moment(), metavar="WHEN", help="Compare with the looks of that time: a date, a moment, or so long ago  [default: now].")  # fmt: skip
+@running_options()
+@fleet_options()
+@click.pass_obj
+def plan(
+    console: Console,
+    *,
+    lake: str,
+    clusters: Clusters,
+    at: int | None,
+    running: Running,
+    showing: FleetShowing,
+) -> Exit:
+    """Read the sides, run the job and show its report."""
+    needs("spark", "kquota spark plan")
+    from dataclasses import replace
+
+    from reconciler.cli.fleet_sides import fleet
+    from reconciler.client.clock import SystemClock
+    from reconciler.spark import running as runs
+    from reconciler.spark.jobs import plan as jobs
+
+    _, to_ms = Window(to_ms=at).span(SystemClock())
+    sides = fleet(console, clusters)
+
+    settings = jobs.Settings(to_ms=to_ms, project="", most=showing.most)
+    job = replace(jobs.JOB, run=jobs.of_fleet(sides.intended, sides.guards))
+    report: FleetReport = runs.run(job, lake, running.settings(), settings)
+    return show_fleet(console, report, showing)

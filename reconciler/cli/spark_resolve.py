@@ -1,0 +1,82 @@
+"""``kquota spark resolve``: which limit each client of a fleet gets, and which limits hold for nobody."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.extras import needs
+from reconciler.cli.fleet_showing import FleetShowing, fleet_options, show_fleet
+from reconciler.cli.principals import read_principals
+from reconciler.cli.spark_options import (
+    DAY_MS,
+    Clusters,
+    Window,
+    clusters_options,
+    lake_option,
+    window_options,
+)
+from reconciler.cli.spark_running import Running, running_options
+
+if TYPE_CHECKING:
+    from reconciler.usage.fleet import FleetReport
+
+LOOK_BACK_DAYS: Final = 35
+
+HELP: Final = """Which limit each client gets, and which limits hold for nobody: never seen, shadowed, no limit at all.
+
+Limits are those of the last complete look at each cluster (kquota snapshot, kquota spark ingest --snapshot). Clients are
+those of --principals, in every cluster; without it, the tags that recorded use was counted under in the look-back: then
+a limit that closer ones may hide is told as no_data. All rows go to the lake (effective_quota, dead_quota).
+
+\b
+Example:
+  kquota spark resolve --all --lake s3://metrics/kquota --principals clients.csv
+  kquota spark resolve --cluster prod --lake ./lake --from 60d --format markdown"""
+
+
+@click.command(help=HELP)
+@lake_option()
+@clusters_options()
+@window_options(f"{LOOK_BACK_DAYS}d, the look-back")
+@click.option("--principals", metavar="FILE", help="Clients: CSV with the columns user, client_id and ip; - for standard input.")  # fmt: skip
+@running_options()
+@fleet_options()
+@click.pass_obj
+def resolve(
+    console: Console,
+    *,
+    lake: str,
+    clusters: Clusters,
+    window: Window,
+    principals: str | None,
+    running: Running,
+    showing: FleetShowing,
+) -> Exit:
+    """Run the job and show its report."""
+    needs("spark", "kquota spark resolve")
+    from dataclasses import replace
+
+    from reconciler.client.clock import SystemClock
+    from reconciler.spark import running as runs
+    from reconciler.spark.jobs import resolve as jobs
+
+    from_ms, to_ms = window.span(SystemClock(), LOOK_BACK_DAYS * DAY_MS)
+    settings = jobs.Settings(
+        to_ms=to_ms,
+        days=-(-(to_ms - from_ms) // DAY_MS),
+        cluster=tuple(one.id for one in clusters.chosen()),
+        most=showing.most,
+    )
+    job = jobs.JOB
+    if principals is not None:
+        listed = jobs.of_principals(read_principals(principals))
+        job = replace(
+            job,
+            run=lambda spark, lake, settings, progress: jobs.resolved(
+                spark, lake, settings, listed, progress
+            ),
+        )
+    report: FleetReport = runs.run(job, lake, running.settings(), settings)
+    return show_fleet(console, report, showing)

@@ -1,0 +1,138 @@
+"""`kquota spark resolve`, `plan` and `history`: from snapshots and manifests on a disk to rows, exit codes and files."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.fleet_showing import FleetShowing, show_fleet
+from reconciler.cli.fleet_sides import fleet
+from reconciler.cli.spark_options import Clusters
+from reconciler.errors import ManifestErrors, UsageError
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State, limits_of
+from reconciler.render.documents import dump
+from reconciler.render.json_state import state_document
+from reconciler.usage.fleet import ClusterSum, ConflictRow, FleetReport
+
+TREE = Path(__file__).parents[2]
+PROJECT = """
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaProject
+spec: {manifests: [quotas]}
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {name: prod}
+spec: {bootstrapServers: "localhost:9092", expectedClusterId: c1}
+---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {name: test}
+spec: {bootstrapServers: "localhost:9092", expectedClusterId: c2}
+"""
+QUOTA = """
+apiVersion: kafka-quotas.io/v1alpha1
+kind: ClientQuota
+metadata: {{name: {name}, namespace: team}}
+spec:
+  clusterRef: {{name: prod}}
+  entity: {{user: {{name: alice}}}}
+  limits: {{producerByteRate: {value}}}
+"""
+
+
+def project(folder: Path, **quotas: str) -> Clusters:
+    (folder / "kquota.yaml").write_text(PROJECT)
+    (folder / "quotas").mkdir()
+    for name, text in quotas.items():
+        (folder / "quotas" / f"{name}.yaml").write_text(text)
+    return Clusters(project=folder / "kquota.yaml", every=True)
+
+
+def test_documents_records_and_rules_of_every_cluster_are_read(tmp_path: Path) -> None:
+    found = fleet(Console.of_process({}), project(tmp_path, a=QUOTA.format(name="a", value="10Mi")))
+    assert sorted(found.intended) == sorted(found.guards) == ["c1", "c2"]
+    assert found.intended["c1"].desired.pair_count == 1
+    assert found.intended["c2"].desired.pair_count == 0
+    assert found.intended["c1"].owned.cluster_id == "c1"
+    assert not found.intended["c1"].rules.removals_known
+
+
+def test_problems_of_shared_files_are_told_once(tmp_path: Path) -> None:
+    given = project(tmp_path, a=QUOTA.format(name="a", value="-1"))
+    with pytest.raises(ManifestErrors) as caught:
+        fleet(Console.of_process({}), given)
+    assert len(caught.value.problems) == 1
+
+
+def test_a_cluster_without_a_project_has_no_documents_to_plan_from() -> None:
+    with pytest.raises(UsageError, match="nothing says where the documents of c9 are"):
+        fleet(Console.of_process({}), Clusters(ids=("c9",)))
+
+
+CONFLICT = ConflictRow(
+    cluster_id="c1", entity_json='[["user","a"]]', quota_key="producer_byte_rate", value=1.0,
+    document="a", path="b", line=1,
+)  # fmt: skip
+REFUSED = ClusterSum(cluster_id="c1", look_ms=0, violations=("no",))
+
+
+@pytest.mark.parametrize(
+    ("report", "code"),
+    [
+        (FleetReport(about="plan"), Exit.DONE),
+        (FleetReport(about="plan", clusters=(REFUSED,)), Exit.REFUSED),
+        (FleetReport(about="plan", clusters=(REFUSED,), conflicts=(CONFLICT,)), Exit.ERROR),
+    ],
+)
+def test_the_shell_hears_of_conflicts_before_guards(tmp_path: Path, report: FleetReport, code: Exit) -> None:  # fmt: skip
+    out = tmp_path / "plan.md"
+    showing = FleetShowing(output="markdown", out=out, most=5)
+    assert show_fleet(Console.of_process({}), report, showing) is code
+    assert out.read_text().startswith("**")
+
+
+def kquota(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "reconciler", "spark", *words], cwd=TREE, capture_output=True, text=True,
+        timeout=240, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.integration
+def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> None:
+    given = project(tmp_path, a=QUOTA.format(name="a", value="10Mi"))
+    lake = str(tmp_path / "lake")
+    looks = []
+    for at, value in (("2026-11-01T00:00:00Z", 5_000_000.0), ("2026-11-02T00:00:00Z", 6_000_000.0)):
+        state = State(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: value})})
+        path = tmp_path / f"{value}.json"
+        path.write_text(dump(state_document(state, cluster_id="c1", taken_at=at)))
+        looks += ["--snapshot", str(path)]
+    where = ["--lake", lake, "--cluster", "prod", "--project", str(given.project)]
+    spark = ["--master", "local[2]", "--memory", "700m", "--brief", "--format", "json"]
+    filled = kquota("ingest", *where, *looks, "--rebuild", "--step", "30s")
+    assert filled.returncode == 0, filled.stderr
+    done = kquota("plan", *where, "--at", "2026-11-03", *spark)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["planned"]
+    assert (row["cause"], row["before"], row["after"], row["document"]) == ("Takeover", 6_000_000, 10 * 2**20, "team/a")  # fmt: skip
+    clients = tmp_path / "clients.csv"
+    clients.write_text("user,client_id\nalice,app\nbob,\n")
+    done = kquota("resolve", *where, "--to", "2026-11-03", "--principals", str(clients), *spark)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {(one["user"], one["value"]) for one in found["effective"] if one["quota_key"] == "producer_byte_rate"} == {("alice", 6_000_000), ("bob", None)}  # fmt: skip
+    assert found["dead"] == []
+    done = kquota("history", *where, "--from", "2026-11-01", "--to", "2026-11-03", *spark)
+    assert done.returncode == 0, done.stderr
+    causes = [(one["cause"], one["after"]) for one in json.loads(done.stdout)["changed"]]
+    assert sorted(causes) == [
+        ("drift-external", 6_000_000), ("first-seen", 5_000_000), ("manifest-ahead", 10 * 2**20),
+    ]  # fmt: skip
