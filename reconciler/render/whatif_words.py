@@ -33,6 +33,9 @@ _BLIND_SAYS: Final = {
     Verdict.NOT_IDENTIFIABLE: "Cannot be told: the change regroups clients that were recorded together, so no figure would be honest.",
     Verdict.NO_DATA: 'No data: nothing was recorded that could tell; it does not mean "no impact".',
 }
+MOST_COUNTS: Final = 6
+"""So many named states of the evidence are shown, the largest first; the JSON plan has all."""
+
 _MARKS: Final = {Verdict.WORSE: "!", Verdict.NOT_IDENTIFIABLE: "?", Verdict.NO_DATA: "?"}
 
 
@@ -80,6 +83,9 @@ def _evidence(one: Evidence, at: float) -> str:
         f"read every {length_text(one.step_ms)}",
         f"brokers answered in {share_text(one.coverage_ppm)} of it",
     ]
+    counted = sorted(one.counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_COUNTS]
+    if counted:
+        facts.append("counted: " + ", ".join(f"{name} {amount:,}" for name, amount in counted))
     if one.source:
         facts.append(one.source)
     if one.stale:

@@ -8,9 +8,10 @@ from reconciler.cli import extras
 from reconciler.cli.whatif import Asking
 from reconciler.client.clock import SystemClock
 from reconciler.errors import UsageError
+from reconciler.sandbox.settings import Settings
 from reconciler.usage.samples import DAY_MS
 from tests.cli.brokers import SandboxThread
-from tests.cli.projects import project, quota
+from tests.cli.projects import CLUSTER, project, quota
 from tests.forge.github_api import GitHubApi
 from tests.lake.evidence import busy, published
 
@@ -265,3 +266,30 @@ def test_a_missing_extra_is_a_warning_unless_it_was_asked_for(kquota, evidence, 
     assert "pip install 'kafka-quota-reconciler[usage]'" in ran.err
     assert kquota("plan", "--no-inventory", "--require-evidence").code == 1
     assert kquota("plan", "--no-inventory", "--evidence", "evidence").code == 1
+
+
+def test_each_cluster_has_its_own_evidence(kquota, folder, evidence, cluster):
+    text = (folder / "kquota.yaml").read_text()
+    other = CLUSTER.format(name="dev", bootstrap=cluster.bootstrap)
+    (folder / "kquota.yaml").write_text(f"{text}---\n{other}")
+    (folder / "quotas" / "dev.yaml").write_text(quota("a", cluster="dev"))
+    ran = kquota("plan", "--all", "--no-inventory", "--format", "json")
+    assert ran.code == 3, ran.err
+    plans = {one["cluster"]: one["plan"] for one in json.loads(ran.out)["plans"]}
+    assert "simulation" in plans["prod"]
+    assert "simulation" not in plans["dev"]
+    ran = kquota("plan", "--all", "--no-inventory", "--evidence", "evidence")
+    assert ran.out.count("What recorded use says") == 2
+
+
+def test_a_custom_quota_callback_leaves_nothing_to_say(kquota, folder):
+    own = {"client.quota.callback.class": "com.example.Own"}
+    settings = Settings(cluster_id=CLUSTER_ID, broker_settings=own)
+    with SandboxThread(settings) as running:
+        running.seed(LIVE)
+        project(folder, running.bootstrap, quota("a"), more=TELEMETRY)
+        use = {"a": busy(15 * MIB)}
+        _ = published(folder / "evidence", CLUSTER_ID, use, end_ms=today_ms())
+        ran = kquota("plan", "--no-inventory")
+    assert ran.code == 0
+    assert "cannot be told: a custom quota callback decides what is counted together" in ran.out

@@ -176,7 +176,7 @@ def test_the_evidence_says_its_window_age_and_coverage():
     (sentence,) = recorded_of(simulation(), at=NOW).evidence
     assert sentence == (
         f"evidence of cluster {CLUSTER}: 14 d until 2025-11-21 10:00 UTC (3 h old); read every 30 s;"
-        " brokers answered in 99 % of it; s3://evidence/lkc-1/LATEST.json"
+        " brokers answered in 99 % of it; counted: gaps 3; s3://evidence/lkc-1/LATEST.json"
     )
     stale = Simulation(evidence=(replace(EVIDENCE, stale="it is old"),), rows=(row(),))
     found = recorded_of(stale, at=NOW)
