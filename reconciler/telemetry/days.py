@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from reconciler.lake import pace
 from reconciler.lake.lake import Lake, Made
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.ports import Progress
@@ -139,7 +140,7 @@ class Days:
             "points": content(today),
             "points_before": content(before),
             "limits": limits.digest(self._looks, start, start + DAY_MS),
-            "cadence": f"{self._pace.step_ms} {self._pace.max_gap_ms}",
+            **pace.inputs(self._pace),
             "rules": str(assembly.VERSION),
         }
 
