@@ -110,7 +110,7 @@ def _cluster_lines(told: Told) -> Iterable[str]:
 
 def _day_lines(day: DayReport) -> Iterable[str]:
     covered = ", ".join(
-        f"broker {broker} {share // 10_000} %" for broker, share in day.coverage.items()
+        f"broker {broker} {share / 10_000:.1f} %" for broker, share in day.coverage.items()
     )
     made = "assembled" if day.made else "as it was"
     yield f"  {day.day} {count(day.samples, 'sample')}, {made}; covered: {covered or 'nothing'}"
