@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.lake import arrow, store
+from reconciler.lake import arrow, pace, store
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Unit
 from reconciler.quota.entity import DEFAULT, Entity, entity
@@ -76,6 +76,7 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
                     ),
                     found,
                     None,
+                    inputs=pace.inputs(fleet.pace),
                 )
                 rows[table.name] = rows.get(table.name, 0) + found.num_rows
             if truth is not None:
