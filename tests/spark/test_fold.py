@@ -30,7 +30,7 @@ class Case:
 
 
 def _case(number: int) -> Case:
-    draw = random.Random(number)  # noqa: S311 - values for tests
+    draw = random.Random(number)
     step = draw.choice(cases.STEPS)
     scale = draw.choice((3, 500, 999, 10**6, 10**9, 10**12, MAX_UNITS))
     times = cases.moments(draw, count=draw.choice((1, 2, 40, 150)), step=step, max_gap=5 * step)
