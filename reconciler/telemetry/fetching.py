@@ -95,15 +95,38 @@ async def discovered(
         for name in known
         if any(one.wanted(name) for one in dialects.all)
     ]
-    found: list[dict[str, str]] = []
+    found: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
     for at in range(0, len(asked), _AT_ONCE):
-        found += await server.series(asked[at : at + _AT_ONCE], from_ms, to_ms)
+        for one in await _series_of(server, asked[at : at + _AT_ONCE], from_ms, to_ms):
+            found[frozenset(one.items())] = one
     labels: dict[str, set[str]] = {name: set() for name in known}
-    for one in found:
+    for one in found.values():
         labels.setdefault(one.get("__name__", ""), set()).update(set(one) - {"__name__"})
     return Discovered(
-        labels={name: frozenset(several) for name, several in labels.items()}, series=tuple(found)
+        labels={name: frozenset(several) for name, several in labels.items()},
+        series=tuple(found.values()),
     )
+
+
+async def _series_of(
+    server: Prometheus, asked: Sequence[str], from_ms: int, to_ms: int
+) -> list[dict[str, str]]:
+    """Labels of series, some of them twice; in halves of the selectors, then of time, where that is too much at once."""
+    try:
+        return list(await server.series(asked, from_ms, to_ms))
+    except TooLarge:
+        half, middle = len(asked) // 2, (from_ms + to_ms) // 2
+        if half:
+            parts = [(asked[:half], from_ms, to_ms), (asked[half:], from_ms, to_ms)]
+        elif to_ms - from_ms >= 2 * LEAST_WINDOW_MS:
+            parts = [(asked, from_ms, middle), (asked, middle, to_ms)]
+        else:
+            raise
+    server.counts.add(Word.SPLITS)
+    found: list[dict[str, str]] = []
+    for part in parts:
+        found += await _series_of(server, *part)
+    return found
 
 
 async def chunks(

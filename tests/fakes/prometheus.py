@@ -3,6 +3,7 @@
 It reads the queries that are sent to it by a parser of its own, so that a wrong query is an error here, too.
 """
 
+import asyncio
 import json
 import re
 import ssl
@@ -27,6 +28,7 @@ class Fault:
     cut: bool = False  # half of the body, then the connection is gone
     half: bool = False  # half of the body, as if that were all
     reset: bool = False  # no answer at all
+    hang: bool = False  # no answer, and the connection stays
 
 
 TOO_MANY = "query processing would load too many samples into memory in query execution"
@@ -94,6 +96,8 @@ class FakePrometheus:
             self.running -= 1
 
     async def _broken(self, request: web.Request, fault: Fault) -> web.StreamResponse:
+        if fault.hang:
+            await asyncio.Event().wait()
         if fault.reset:
             assert request.transport is not None
             request.transport.abort()

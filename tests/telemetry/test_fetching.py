@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.errors import TelemetryAway, TelemetryError
 from reconciler.telemetry import dialect_table, fetching, matchers
 from reconciler.telemetry.fetching import Chunk, Discovered, Wanted
-from reconciler.telemetry.prometheus import Prometheus
+from reconciler.telemetry.prometheus import BOUNDS, Bounds, Prometheus, TooLarge
 from reconciler.telemetry.series import Counts, Word
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
@@ -176,9 +176,9 @@ def test_an_empty_window_is_a_chunk_and_an_empty_span_is_none() -> None:
     assert fetch(FakePrometheus(), T, T) == ([], {})
 
 
-def discovered(server: FakePrometheus, text: str = "") -> Discovered:
+def discovered(server: FakePrometheus, text: str = "", bounds: Bounds = BOUNDS) -> Discovered:
     async def whole() -> Discovered:
-        async with server, Prometheus(server.url, clock=FakeClock()) as client:
+        async with server, Prometheus(server.url, clock=FakeClock(), bounds=bounds) as client:
             return await fetching.discovered(
                 client, dialect_table.shipped(), matchers.parsed(text), T, T + WINDOW
             )
@@ -221,3 +221,22 @@ def test_where_nothing_is_known_the_names_are_there_for_the_error() -> None:
     server.put("go_threads", [(T, "1")])
     found = discovered(server)
     assert found == Discovered(labels={"go_threads": frozenset()}, series=())
+
+
+def crowded() -> FakePrometheus:
+    server = FakePrometheus()
+    for hour in range(12):
+        for metric in ("kafka_server_client_quota_byte_rate", "up"):
+            server.put(metric, [(T + hour * 300_000, "1")], client_id=f"c{hour}", type="fetch")
+    server.put("up", [(T, "1"), (T + WINDOW - 1, "1")], client_id="always")
+    return server
+
+
+def test_labels_that_are_too_many_for_one_answer_are_asked_for_in_parts() -> None:
+    whole = discovered(crowded())
+    assert len(whole.series) == 25
+    in_parts = discovered(crowded(), bounds=Bounds(answer_bytes=600))
+    assert sorted(map(repr, in_parts.series)) == sorted(map(repr, whole.series))
+    assert in_parts.labels == whole.labels
+    with pytest.raises(TooLarge):
+        discovered(crowded(), bounds=Bounds(answer_bytes=100))

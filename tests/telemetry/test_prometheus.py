@@ -139,6 +139,14 @@ def test_a_server_that_wants_an_hour_is_not_waited_for() -> None:
     assert len(server.asked) == 1
 
 
+def test_a_server_that_never_answers_is_given_up_in_time() -> None:
+    server = filled()
+    server.faults = [Fault(hang=True)] * 6
+    with pytest.raises(TelemetryAway, match="did not answer within"):
+        raw(server, bounds=Bounds(total_seconds=0.05))
+    assert len(server.asked) == 6
+
+
 @pytest.mark.parametrize(
     ("status", "text", "told", "hint"),
     [
