@@ -4,11 +4,13 @@ import dataclasses
 import datetime as dt
 import random
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 
-from reconciler.spark import recommend
+from reconciler.spark import fold, recommend
 from reconciler.spark.recommend import BUMPED, PINNED, Sizing
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Censored, QuotaType, Sample
 from reconciler.usage.sizing import (
@@ -24,7 +26,7 @@ from reconciler.usage.sizing import (
 from reconciler.usage.sizing import recommend as of_core
 from reconciler.usage.tables import RECOMMENDATION
 from reconciler.usage.tags import Bucket, bucket_of
-from tests.spark import cases
+from tests.spark import cases, plans
 
 pytestmark = pytest.mark.integration
 
@@ -80,8 +82,7 @@ def _sized(number: int) -> Sized:
         series["9"] = tuple(Sample(FROM + n * 3_600_000 + 5, 3_600_000, 0) for n in range(500))
     if draw.random() < 0.05:
         series["8"] = tuple(
-            Sample(FROM + n * 7_200_000 + 5, 300_000, MAX_UNITS if n % 9 else 7)
-            for n in range(240)
+            Sample(FROM + n * 7_200_000 + 5, 300_000, MAX_UNITS if n % 9 else 7) for n in range(240)
         )
     case = Case(
         kind=kind, series=series, from_ms=FROM, to_ms=TO, max_gap_ms=GAP,
@@ -153,3 +154,26 @@ def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSes
         (tuple(row[name] for name in COMPARED) for row in found), key=lambda row: row[key]
     )
     assert rows == sorted(expected, key=lambda row: str(row[key]))
+
+
+def test_rounds_of_candidates_stand_on_one_exchange_and_one_sort_without_python(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    one = _sized(3)
+    rows = [
+        (*row, 0, 0, GAP)
+        for row in cases.sample_rows("3", QuotaType.PRODUCE, one.bucket, "1", _series(random.Random(1), 99))
+    ]  # fmt: skip
+    frame = spark.createDataFrame(
+        rows, f"{cases.SAMPLE_SCHEMA}, n int, span int, max_gap_ms bigint"
+    )
+    frame.write.parquet(str(tmp_path / "samples"))
+    read = spark.read.schema(frame.schema).parquet(str(tmp_path / "samples"))
+    series = ("cluster_id", "quota_type", "n", "span", "broker_id")
+    limits = {f"q{at}": fn.lit(at + 1).cast("bigint") for at in range(25)}
+    plan = plans.of(fold.trials(read, series, limits, fn.col("max_gap_ms")))
+    plan.assert_native()
+    plan.assert_one_window_pass()
+    assert plan.columns_read() == {
+        "cluster_id", "quota_type", "n", "span", "broker_id", "max_gap_ms", "ts_ms", "dt_ms", "rate_units",
+    }  # fmt: skip
