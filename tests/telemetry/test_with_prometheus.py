@@ -86,6 +86,9 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prometheus.promtool(
         "tsdb", "create-blocks-from", "openmetrics", str(source), str(folder / "data")
     )
+    (
+        folder / "data" / "wal"
+    ).mkdir()  # without it `promtool tsdb dump` refuses what no server has opened yet
     return folder
 
 
