@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 BROKER ?= sandbox
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test unit integration e2e check fmt generate coverage bench mutants clean
+.PHONY: help env demo pipeline test unit integration e2e check fmt generate coverage bench mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -22,6 +22,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: env  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py --broker $(BROKER)
+
+pipeline: env  ## recorded use on Spark: ingest a recording, simulate a change, a page (needs Java 17)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/pipeline.py
 
 test: env unit integration  ## everything, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
 
