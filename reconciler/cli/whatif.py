@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from reconciler.reconcile import Prepared
     from reconciler.usage.findings import Evidence, ImpactRow, Simulation
     from reconciler.usage.question import Question
+    from reconciler.usage.samples import QuotaType, Sample
+    from reconciler.usage.tags import Bucket
     from reconciler.usage.tiers import WhatIfPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,11 +31,11 @@ AUTO: Final = "auto"
 MAX_AGE_S: Final = 48 * 3600.0
 """How old evidence may be where the cluster does not say (telemetry.maxEvidenceAge)."""
 
-AT_ONCE: Final = 60
-"""Series in memory at one time: 2.4 million samples of a fortnight at 30 s."""
+AT_ONCE: Final = 24
+"""Series in memory at one time: a million samples of a fortnight at 30 s, some 300 MB."""
 
-MOST_SERIES: Final = 1_500
-"""More than this is a job for `kquota spark simulate`: 60 million samples are a minute of waiting."""
+MOST_SERIES: Final = 600
+"""More than this is a job for `kquota spark simulate`: these are 24 million samples, and a minute of waiting."""
 
 TOO_MANY: Final = (
     "a preview does not read so many series; `kquota spark simulate` reads all of them"
@@ -244,9 +246,15 @@ def _rows(published: "Published", question: "Question") -> "tuple[ImpactRow, ...
     parts, beyond = portions(question, at_once=AT_ONCE, most=MOST_SERIES)
     found: list[ImpactRow] = []
     for part in parts:
-        series = {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()}
-        found += judged(part, series, published.cadence)
+        # Nobody keeps the series of a portion while the next one is read.
+        found += judged(part, _series(published, part), published.cadence)
     return (*found, *unread(beyond, TOO_MANY))
+
+
+def _series(
+    published: "Published", part: "Question"
+) -> "dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]]":
+    return {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()}
 
 
 def code_of(found: "Simulation | None", asking: Asking) -> Exit:
