@@ -28,6 +28,7 @@ def json(told: AllTold) -> str:
             "newApplies": told.applies,
             "ofOtherClusters": told.strange,
             "counts": {word.value: number for word, number in told.counts.items()},
+            "examples": {name: list(found) for name, found in _examples(told.counts).items()},
             "failures": list(told.failures),
         }
     )
@@ -41,6 +42,7 @@ def _cluster_json(told: Told) -> Json:
         "to": None if told.window is None else instant(told.window[1] / 1000),
         "newPoints": sum(told.arrived.new.values()),
         "counts": _counts(told),
+        "examples": {name: list(found) for name, found in _examples(told.arrived.counts).items()},
         "remarks": list(told.arrived.remarks),
         "days": [_day_json(one, told) for one in told.days],
         "published": None
@@ -80,7 +82,7 @@ def text(told: AllTold) -> str:
             f"limits: {count(told.looks, 'new look')}, {count(told.applies, 'new apply', 'new applies')}{strange}"
         )
     if told.counts:
-        lines += ["files:", *_count_lines(_words(told.counts))]
+        lines += ["files:", *_count_lines(_words(told.counts), _examples(told.counts))]
     for one in told.clusters:
         lines += _cluster_lines(one)
     return "\n".join(lines) + "\n"
@@ -98,7 +100,7 @@ def _cluster_lines(told: Told) -> Iterable[str]:
         yield f"  asked for {instant(begin / 1000)} to {instant(end / 1000)}"
     yield f"  {count(sum(told.arrived.new.values()), 'new point')}"
     yield from (f"  {escaped(remark)}" for remark in told.arrived.remarks)
-    yield from _count_lines(_counts(told))
+    yield from _count_lines(_counts(told), _examples(told.arrived.counts))
     if len(told.days) > MOST_DAYS:
         yield f"  {len(told.days) - MOST_DAYS:,} days before are not shown"
     for day in told.days[-MOST_DAYS:]:
@@ -119,5 +121,14 @@ def _day_lines(day: DayReport) -> Iterable[str]:
         yield from (f"  {line}" for line in _count_lines(day.counts))
 
 
-def _count_lines(counts: Mapping[str, int]) -> Iterable[str]:
-    return (f"    {number:,} {name}: {sentence(name)}" for name, number in counts.items())
+def _examples(counts: Counts) -> dict[str, tuple[str, ...]]:
+    """Where something was counted, as far as it was told."""
+    return {word.value: found for word in counts if (found := counts.examples(word))}
+
+
+def _count_lines(
+    counts: Mapping[str, int], examples: Mapping[str, tuple[str, ...]] | None = None
+) -> Iterable[str]:
+    for name, number in counts.items():
+        yield f"    {number:,} {name}: {sentence(name)}"
+        yield from (f"      {escaped(one)}" for one in (examples or {}).get(name, ()))

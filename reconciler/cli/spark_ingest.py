@@ -83,6 +83,12 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     from reconciler.cli import ingest_report, ingesting
 
     chosen = clusters.chosen()
+    if clusters.every and prometheus is None:
+        known = tuple(one for one in chosen if one.settings and one.settings.telemetry)
+        for other in chosen:
+            if other not in known:
+                console.warning(f"{other.shown} has no telemetry in the project: left out")
+        chosen = known
     given = ingesting.Given(
         prometheus=prometheus,
         matchers=matchers,

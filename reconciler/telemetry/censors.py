@@ -140,7 +140,11 @@ class _Requests:
                 self._add(self._maybe, number, at, [one.untold])
             return
         bucket = self._samples.tracks[number].bucket
-        near = [one for one in held.values() if may_share(one.bucket, bucket)]
+        near = [
+            one
+            for one in held.values()
+            if (len(one.throttled) or len(one.untold)) and may_share(one.bucket, bucket)
+        ]
         self._add(
             self._maybe, number, at, [rows for one in near for rows in (one.throttled, one.untold)]
         )

@@ -86,15 +86,25 @@ class Days:
             LakeConflict: Others were quicker again and again.
             LakeError: The lake cannot be read or written.
         """
-        days = [one.unit.day for one in self._lake.manifests(POINT, [self._cluster_id])]
+        points = self._by_day(POINT)
+        made = [self._by_day(table) for table, _ in _TABLES]
         found: list[DayReport] = []
-        for number, day in enumerate(days):
+        for number, day in enumerate(points):
             if progress is not None:
-                progress("assembling days", number, len(days))
-            found.append(self._bring_up(day, rebuild=rebuild))
-        if progress is not None and days:
-            progress("assembling days", len(days), len(days))
+                progress("assembling days", number, len(points))
+            there = [one.get(day) for one in made]
+            inputs = self._inputs(day, {one: points.get(one) for one in (day - _ONE_DAY, day)})
+            if not rebuild and all(one and _is_made_from(one.inputs, inputs) for one in there):
+                found.append(_report(day, there[-1], made=False))
+            else:
+                found.append(self._bring_up(day, rebuild=rebuild))
+        if progress is not None and points:
+            progress("assembling days", len(points), len(points))
         return tuple(found)
+
+    def _by_day(self, table: Table) -> dict[date, Manifest]:
+        """What there is, in the order of time: one listing, however many days."""
+        return {one.unit.day: one for one in self._lake.manifests(table, [self._cluster_id])}
 
     def _bring_up(self, day: date, *, rebuild: bool) -> DayReport:
         made = False
@@ -134,6 +144,7 @@ class Days:
         return self._lake.manifest(Unit(table=POINT, cluster_id=self._cluster_id, day=day))
 
     def _inputs(self, day: date, points: Mapping[date, Manifest | None]) -> dict[str, str]:
+        """What the rows of a day should be made from."""
         start = start_of(day)
         before, today = points[day - _ONE_DAY], points[day]
         return {

@@ -232,3 +232,22 @@ def test_what_we_applied_comes_in(kquota, project):
     done = ingest(kquota, "--audit-log", log)
     assert done.code == 0, done.err
     assert "0 new looks, 1 new apply" in done.out
+
+
+def test_of_all_clusters_those_without_telemetry_are_left_out_and_named(kquota, folder, export):
+    one = projects.CLUSTER.format(name="orders", bootstrap="h:1") + SETTINGS
+    other = projects.CLUSTER.format(name="silent", bootstrap="h:2") + "  expectedClusterId: s\n"
+    (folder / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{one}---\n{other}")
+    done = ingest(kquota, "--all", "--file", export)
+    assert done.code == 0, done.err
+    assert "silent has no telemetry in the project" in done.err
+    assert "480 new points" in done.out
+
+
+def test_a_cut_file_is_told_with_its_place_and_its_days_are_partial(kquota, project, export):
+    export.write_text(export.read_text()[:-3000])
+    done = ingest(kquota, "--file", export)
+    assert done.code == 0, done.err
+    assert "1 truncated: " in done.out
+    assert "ends in the middle of an answer" in done.out
+    assert "PARTIAL: the file export.json ends too early" in done.out
