@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from reconciler.client.clock import SystemClock
 from reconciler.render.read_preview import read_preview
+from reconciler.usage.samples import DAY_MS
 from tests.cli.projects import quota
 from tests.forge import openapi
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal, zipped
 from tests.forge.workbench import Workbench
+from tests.lake.evidence import busy, published
 from tests.servers import raw_quotas
 from tests.servers.jars import NEWEST
 from tests.servers.properties import Listener
@@ -272,6 +275,35 @@ def test_no_name_gets_out_of_its_place(bench, api, simulated):
         for line in applied.commands
         if "forged" in line or "::set-output:: digest=evil" in line
     ]
+
+
+def test_recorded_use_is_told_and_what_breaks_the_policy_of_the_base_fails(bench, api):
+    """`a` sends 9 MiB/s an hour a day; the pull request leaves it 4, and loosens the policy, which counts for nothing."""
+    policy = "  simulate: {failOn: {newThrottledPerDay: 10m}}\n"
+    strict = PROJECT.replace("  manifests: [quotas]\n", f"  manifests: [quotas]\n{policy}")
+    bench.write(kquota_yaml=strict)
+    bench.commit("a policy")
+    bench.git("push", "-q", "origin", "HEAD:main")
+    midnight = round(SystemClock().now() * 1000) // DAY_MS * DAY_MS
+    _ = published(
+        bench.folder / "evidence",
+        "AAAAAAAAAAAAAAAAAAAAAA",
+        {"a": busy(9 * 2**20)},
+        end_ms=midnight,
+        limits={"a": 10.0 * 2**20},
+    )
+    proposed(
+        bench, 7, "tighter", quotas__a_yaml=quota("a", "{producerByteRate: 4Mi}"), kquota_yaml=strict.replace("10m", "99h")
+    )  # fmt: skip
+    place = bench.folder / "evidence"
+    planned = bench.plan(7, edit=lambda text: text.replace("evidence: none", f"evidence: {place}"))
+    assert planned.outputs["exit-code"] == "3", planned.log
+    assert not planned.ok
+    assert planned.outputs["refused-by-use"] == "1"
+    body = seen(api.bodies(7)[0])
+    assert "What recorded use says: 1 client of 1 will be worse off" in body.replace("*", "")
+    assert "newly throttled per day" in body
+    assert "throttled on 3 of 3" in body
 
 
 def test_a_head_that_redirects_or_loosens_is_shown_and_not_used(bench, api, simulated):
