@@ -37,11 +37,6 @@ AT_ONCE: Final = 24
 MOST_SERIES: Final = 600
 """More than this is a job for `kquota spark simulate`: these are 24 million samples, and a minute of waiting."""
 
-TOO_MANY: Final = (
-    "a preview does not read so many series; `kquota spark simulate` reads all of them"
-)
-NO_EVIDENCE: Final = "no evidence counts"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
@@ -212,7 +207,7 @@ def _told(
     from reconciler.quota.change import apply_to
     from reconciler.usage.question import asked
     from reconciler.usage.samples import QuotaType
-    from reconciler.usage.whatif import told, unread
+    from reconciler.usage.whatif import NO_EVIDENCE, told, unread
 
     before, plan = prepared.seen.live, prepared.plan
     after = apply_to(before, plan.changes)
@@ -241,7 +236,7 @@ def _told(
 
 def _rows(published: "Published", question: "Question") -> "tuple[ImpactRow, ...]":
     """Every row, read in portions."""
-    from reconciler.usage.whatif import judged, portions, unread
+    from reconciler.usage.whatif import TOO_MANY, judged, portions, unread
 
     parts, beyond = portions(question, at_once=AT_ONCE, most=MOST_SERIES)
     found: list[ImpactRow] = []

@@ -17,6 +17,7 @@ from reconciler.usage.tables import entity_text, read_entity
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of
 from reconciler.usage.throttle import MODEL_OF, Model
 from reconciler.usage.verdict import Breach, Verdict
+from reconciler.usage.whatif import REASONS
 
 FORMAT: Final = 1
 
@@ -175,6 +176,9 @@ def _read_row(reader: Reader) -> ImpactRow:
     source = row["source_entity"].text()
     if source and not _is_entity(source):
         row["source_entity"].fail("an entity as canonical JSON")
+    why = row["why"].text()
+    if why not in REASONS:
+        row["why"].fail("one of the reasons that a preview has")
     figures = {name: None if row[name].value is None else _count(row[name]) for name in _FIGURES}
     made = ImpactRow(
         quota_type=kind,
@@ -187,7 +191,7 @@ def _read_row(reader: Reader) -> ImpactRow:
         cluster_id=row["cluster_id"].text(),
         broker_id=row["broker_id"].text(),
         source_entity=source,
-        why=row["why"].text(),
+        why=why,
         covered_ms=_count(row["covered_ms"]),
         censored_ms=_count(row["censored_ms"]),
         **figures,

@@ -5,10 +5,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.usage.buckets import Answer
+from reconciler.usage.buckets import (
+    CUSTOM_CALLBACK,
+    FOREIGN_ENTITIES,
+    HISTORY_BREAKS,
+    NOTHING_SEEN,
+    ONLY_PARTLY,
+    UNKNOWN_CLIENTS,
+    UNKNOWN_USERS,
+    Answer,
+)
 from reconciler.usage.censoring import Bound
 from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation, TierBreach
-from reconciler.usage.question import Asked, Question
+from reconciler.usage.question import (
+    INVALID_LIMIT,
+    NOBODY_HELD,
+    NOT_MEASURED,
+    Asked,
+    Question,
+)
 from reconciler.usage.samples import Cadence, QuotaType, Sample
 from reconciler.usage.tags import Bucket
 from reconciler.usage.throttle import MIN_DELAY_MS, MODEL_OF, Forecast
@@ -16,6 +31,17 @@ from reconciler.usage.tiers import Elastic, WhatIfPolicy
 from reconciler.usage.verdict import SEVERITY, Breach, Impact, Part, Verdict, breaches, impact
 
 NO_SAMPLES: Final = "no sample of it lies in the window"
+NO_EVIDENCE: Final = "no evidence counts"
+TOO_MANY: Final = (
+    "a preview does not read so many series; `kquota spark simulate` reads all of them"
+)
+REASONS: Final = frozenset(
+    {
+        "", NO_SAMPLES, NO_EVIDENCE, TOO_MANY, NOT_MEASURED, NOBODY_HELD, INVALID_LIMIT, UNKNOWN_USERS,
+        UNKNOWN_CLIENTS, ONLY_PARTLY, HISTORY_BREAKS, NOTHING_SEEN, CUSTOM_CALLBACK, FOREIGN_ENTITIES,
+    }
+)  # fmt: skip
+"""Every sentence that a row of a preview may give for itself."""
 
 MOST_ROWS: Final = 200
 """More rows than this nobody reads in a preview; the rest is counted."""

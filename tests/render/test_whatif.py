@@ -318,6 +318,7 @@ def edited(section, **more) -> dict:
         (edited("rows", group_kind="pair"), "simulation.rows[0].group_kind"),
         (edited("rows", source_entity='[["user", "a"]]'), "simulation.rows[0].source_entity"),
         (edited("rows", source_entity="{}"), "simulation.rows[0].source_entity"),
+        (edited("rows", why="pay me"), "simulation.rows[0].why"),
         (edited("rows", covered_ms=-1), "simulation.rows[0].covered_ms"),
         (edited("rows", cluster_id="other"), "simulation should be about the cluster"),
         (edited("breaches", found_ms=60_000), "simulation.breaches[0].found_ms"),
