@@ -1,12 +1,14 @@
-"""The Spark session that all tests share: one JVM of 1 GB with two threads, started when it is first needed."""
+"""What tests on Spark share: one session of 1 GB with two threads, a standalone cluster, a Connect server; each when needed."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from reconciler.spark import session
 from tests.servers import jars
+from tests.servers import spark as servers
 
 SETTINGS = session.Settings(master="local[2]", memory="1g", brief=True)
 
@@ -17,3 +19,23 @@ def spark() -> Iterator[SparkSession]:
     jars.java_identity()
     with session.opened(SETTINGS) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[servers.StandaloneCluster]:
+    """A standalone cluster with two workers of one core; jobs get there by its `submit`."""
+    with servers.StandaloneCluster(workers=2) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def connect() -> Iterator[servers.ConnectServer]:
+    """A Spark Connect server. One process has one kind of session, so clients of it are processes of their own."""
+    with servers.ConnectServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree."""
+    return servers.wheel(tmp_path_factory.mktemp("wheel"))

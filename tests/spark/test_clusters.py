@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,23 +31,6 @@ from reconciler.spark import running, session
 settings = session.Settings(remote=sys.argv[3] if len(sys.argv) > 3 else None)
 print(json.dumps(running.run(module.JOB, sys.argv[2], settings, module.Settings())))
 """
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[servers.StandaloneCluster]:
-    with servers.StandaloneCluster(workers=2) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def connect() -> Iterator[servers.ConnectServer]:
-    with servers.ConnectServer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return servers.wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def filled(folder: Path) -> Lake:
