@@ -196,6 +196,7 @@ def _impact(row: dict[str, Any]) -> ImpactRow:
     whole = found.get(0 if len(one.parts) == 1 else SUM)
     each = [found.get(slot) for slot in range(len(one.parts))]
     facts = Facts(
+        kind=kind,
         samples=whole["samples"] if whole else 0,
         covered_ms=whole["covered_ms"] if whole else 0,
         censored_ms=whole["censored_ms"] if whole else 0,

@@ -19,6 +19,14 @@ from reconciler.usage.throttle import MIN_DELAY_MS, Forecast, Model, arrivals, s
 
 MINUTES_PER_DAY: Final = 1_440
 
+GET_LESS: Final = frozenset({QuotaType.FETCH})
+"""Types whose limited clients get less than the limit, so that a forecast is too low wherever it delays anything.
+
+A fetch that does not fit is answered empty, its bytes are taken off the record, and the client waits as if they had
+counted (ClientQuotaManager.unrecordQuotaSensor): real consumers got nine tenths of their limit and less
+(docs/evidence-quality.md).
+"""
+
 
 class Verdict(StrEnum):
     """What to tell people."""
@@ -102,6 +110,7 @@ def impact(
         [part.limit for part in parts],
         limit,
         Facts(
+            kind=kind,
             samples=len(samples),
             covered_ms=covered_ms(samples),
             censored_ms=censored_ms(samples),
@@ -126,6 +135,7 @@ class Facts:
     """What has to be known of the samples to judge them; an engine may gather it in its own way.
 
     Attributes:
+        kind: What is limited.
         samples: How many moments the sum of the parts has.
         covered_ms: The time that they stand for.
         censored_ms: The part of it in which clients wanted more than was recorded.
@@ -136,6 +146,7 @@ class Facts:
         after: Of the sum of the parts under the limit to come; ``None`` where the answer allows no figure.
     """
 
+    kind: QuotaType
     samples: int
     covered_ms: int
     censored_ms: int
@@ -192,7 +203,8 @@ def _exactly(
     """The series is the bucket's own. Under a looser limit a censored one says "better" and no number."""
     if went is Move.LOOSER and limit is not None and facts.wanted_more:
         return Verdict.BETTER, Bound.AT_MOST, None
-    low = limit is not None and (after.is_lower_bound or facts.may_have_wanted_more)
+    slower = facts.kind in GET_LESS and after.delayed_units > 0
+    low = limit is not None and (after.is_lower_bound or facts.may_have_wanted_more or slower)
     return compared(before, after), Bound.AT_LEAST if low else Bound.EXACT, after
 
 

@@ -179,3 +179,27 @@ def test_a_policy_refuses_no_guess():
     approximate = told(Answer.EXACT, series(*PEAK * 9), 300, 5, kind=QuotaType.REQUEST)
     assert approximate.verdict is Verdict.WORSE
     assert breaches(approximate, Tolerance(new_throttled_ms_per_day=0)) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "bound"),
+    [
+        (QuotaType.FETCH, 500, Bound.AT_LEAST),
+        (QuotaType.PRODUCE, 500, Bound.EXACT),
+        (QuotaType.FETCH, 5_000, Bound.EXACT),
+    ],
+)
+def test_a_forecast_that_delays_consumers_is_a_lower_bound_because_they_get_less_than_their_limit(
+    kind: QuotaType, limit: int, bound: Bound
+) -> None:
+    rates = [1_000, 1_000, *[0] * 20]
+    samples = [
+        Sample(
+            ts_ms=at * 10_000, dt_ms=10_000, rate_units=rate, throttle_ms=0, censored=Censored.NO
+        )
+        for at, rate in enumerate(rates, 1)
+    ]
+    found = impact(
+        kind, Answer.EXACT, [Part(samples=samples, limit=None)], limit, max_gap_ms=50_000
+    )
+    assert found.bound is bound
