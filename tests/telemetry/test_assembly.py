@@ -327,6 +327,12 @@ def test_a_sample_near_its_limit_with_a_delay_is_censored():
     assert not done.counts
 
 
+@pytest.mark.parametrize(("rate", "judged"), [(90.0, "yes"), (89.4, "no"), (150.0, "yes")])
+def test_nine_tenths_of_the_limit_are_near_it(rate, judged):
+    done = day(throttled([rate] * 4), looks=[look(START, ("alice", PRODUCER, 100.0))])
+    assert column(done, "censored") == [judged, "no", judged, "no"]
+
+
 def test_between_two_looks_that_differ_nothing_is_certain():
     looks = [
         look(START, ("alice", PRODUCER, 100.0)),

@@ -1,0 +1,23 @@
+"""Every state that points and samples can be counted under has a sentence, and a line in the documentation."""
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.telemetry.fates import SENTENCES, Fate, Tally
+
+PAGE = Path(__file__).parents[2] / "docs" / "telemetry.md"
+
+
+@pytest.mark.parametrize("fate", Fate)
+def test_a_state_is_explained_in_words_and_in_the_page(fate):
+    section = PAGE.read_text(encoding="utf-8").split("## When days are made")[1]
+    assert f"| `{fate.value}` | {SENTENCES[fate]}. | " in section
+
+
+def test_nothing_at_all_leaves_no_trace_and_names_are_in_order():
+    tally = Tally()
+    tally.add(Fate.THINNED, 0)
+    tally.add(Fate.FILLED, 2)
+    tally.add(Fate.SNAPPED)
+    assert list(tally.named().items()) == [("snapped", 1), ("filled", 2)]
