@@ -166,5 +166,5 @@ def test_the_command_says_how_much_it_wrote(tmp_path, capsys):
 
 
 def test_kinds_can_be_chosen(tmp_path):
-    counts = write(Fleet(clusters=1, days=1, groups=3, step_ms=300_000, kinds=(QuotaType.FETCH,)), tmp_path / "lake")  # fmt: skip
+    counts = write(Fleet(clusters=1, days=1, groups=3, quiet=True, step_ms=300_000, kinds=(QuotaType.FETCH,)), tmp_path / "lake")  # fmt: skip
     assert counts.rows["usage_sample"] <= 3 * 3 * 288

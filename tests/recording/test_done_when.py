@@ -46,6 +46,7 @@ kind: QuotaCluster
 metadata: {{name: {name}}}
 spec:
   bootstrapServers: {bootstrap}
+  expectedClusterId: {cluster_id}
   policy: Upsert
   guards: {{maxChangeFactor: 1000000000000000}}
   telemetry:
@@ -115,7 +116,7 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
             (tmp_path / "quotas" / f"{name}.yaml").write_text(text, encoding="utf-8")
         (tmp_path / "kquota.yaml").write_text(
             PROJECT.format(
-                name=broker_run.CLUSTER_LABEL, bootstrap=free.bootstrap(), port=prometheus.port,
+                name=broker_run.CLUSTER_LABEL, bootstrap=free.bootstrap(), cluster_id=free.cluster_id, port=prometheus.port,
                 step=10, folder=tmp_path,
             ),
             encoding="utf-8",
@@ -135,11 +136,17 @@ def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
         (tmp_path / "lake").mkdir()
         kquota(tmp_path, "spark", "ingest", "--cluster", broker_run.CLUSTER_LABEL, "--lake", "lake",
                "--from", "1h", "--snapshot", "before.json", "--publish")  # fmt: skip
-        told = json.loads(
-            kquota(tmp_path, "plan", "--cluster", broker_run.CLUSTER_LABEL, "--evidence", "auto",
-                   "--require-evidence", "--no-inventory", "--format", "json", codes=(0, 3))
-        )["simulation"]  # fmt: skip
-    rows = {one["user"]: one for one in told["rows"] if one["quota_type"] == "produce"}
+        words = ("--cluster", broker_run.CLUSTER_LABEL, "--format", "json")
+        preview = kquota(tmp_path, "plan", *words, "--evidence", "auto", "--require-evidence",
+                         "--no-inventory", codes=(0, 3))  # fmt: skip
+        report = kquota(tmp_path, "spark", "simulate", *words, "--lake", "lake", "--from", "1h",
+                        "--engine", "core", codes=(0, 3))  # fmt: skip
+    told, again = (json.loads(one)["simulation"]["rows"] for one in (preview, report))
+    figures = ("user", "quota_type", "after_throttled_ms", "after_max_delay_ms")
+    assert sorted([one[name] for name in figures] for one in told) == sorted(
+        [one[name] for name in figures] for one in again
+    )
+    rows = {one["user"]: one for one in told if one["quota_type"] == "produce"}
     assert rows.keys() == limits.keys()
     assert {one["verdict"] for one in rows.values()} == {"worse"}
     assert {one["answer"] for one in rows.values()} == {"exact"}
