@@ -6,7 +6,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from reconciler.errors import LakeDamaged, LakeError
@@ -131,21 +130,46 @@ def read(
     unknown = [name for name in columns or () if name not in table.names]
     if unknown:
         raise LakeError(f"{table.name} has no column {unknown[0]!r}", path=path)
-    wanted = arrow.schema(table)
+    names = table.names if columns is None else tuple(columns)
     try:
-        checked = ds.ParquetFileFormat(
-            default_fragment_scan_options=ds.ParquetFragmentScanOptions(
-                page_checksum_verification=True
-            )
+        rows = (
+            _every_row(table, content, path, names)
+            if where is None
+            else _some_rows(table, content, path, names, where)
         )
-        fragment = checked.make_fragment(pa.BufferReader(content))
-        found = fragment.physical_schema
-        arrow.check_columns(table, found, path)
-        files = ds.FileSystemDataset([fragment], wanted, checked)
-        rows = files.to_table(columns=list(columns) if columns is not None else None, filter=where)
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
     return _whole(table, rows, path)
+
+
+def _every_row(table: Table, content: bytes, path: str, names: Sequence[str]) -> pa.Table:
+    found = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+    arrow.check_columns(table, found.schema_arrow, path)
+    there = [name for name in names if name in found.schema_arrow.names]
+    rows = found.read(columns=there)
+    wanted = arrow.schema(table)
+    return pa.table(
+        {
+            name: rows.column(name)
+            if name in there
+            else pa.nulls(rows.num_rows, wanted.field(name).type)
+            for name in names
+        }
+    )
+
+
+def _some_rows(
+    table: Table, content: bytes, path: str, names: Sequence[str], where: pc.Expression
+) -> pa.Table:
+    import pyarrow.dataset as ds  # noqa: PLC0415 - brings pandas along, half a second that a preview has no use for
+
+    checked = ds.ParquetFileFormat(
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
+    fragment = checked.make_fragment(pa.BufferReader(content))
+    arrow.check_columns(table, fragment.physical_schema, path)
+    files = ds.FileSystemDataset([fragment], arrow.schema(table), checked)
+    return files.to_table(columns=list(names), filter=where)
 
 
 def _whole(table: Table, rows: pa.Table, path: str) -> pa.Table:

@@ -99,7 +99,7 @@ class Refusing:
 
 async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> None:
     """From one random wish to another; with ``refuse`` of the sets refused; then again without."""
-    rng = random.Random(seed)  # noqa: S311 - not for secrets
+    rng = random.Random(seed)
     inventory = MemoryInventory()
     async with QuotaClient(config(cluster.bootstrap())) as client:
         first = await reconciled(client, inventory, wish(rng, 0.7))
@@ -175,7 +175,7 @@ def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_nex
     three: KafkaCluster,
 ) -> None:
     async def story() -> None:
-        rng = random.Random(4)  # noqa: S311 - not for secrets
+        rng = random.Random(4)
         inventory = MemoryInventory()
         cluster = cleared(three)
         async with QuotaClient(config(cluster.bootstrap())) as client:

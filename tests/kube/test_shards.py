@@ -37,7 +37,7 @@ def maps(value, namespace="kquota"):
 
 def many(count, *, names=30, seed=1):
     """So many released pairs of entities with names that do not compress."""
-    dice = random.Random(seed)  # noqa: S311 - names, not secrets
+    dice = random.Random(seed)
     return [
         Recorded(
             entity=entity(user=dice.randbytes(names).hex(), client_id=dice.randbytes(8).hex()),
@@ -131,7 +131,7 @@ def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
 
 
 def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
-    dice = random.Random(3)  # noqa: S311 - names, not secrets
+    dice = random.Random(3)
     owners = [Owner(document=f"team-{n % 40}/{dice.randbytes(6).hex()}", since=float(n)) for n in range(5000)]  # fmt: skip
     intents = {
         (entity(user=dice.randbytes(12).hex()), key): Intent(

@@ -14,6 +14,7 @@ from reconciler.cli.pages import page_files
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal
+from reconciler.render import use_page
 from reconciler.render.html_facts import Look
 from reconciler.render.html_history import KEPT, History
 from reconciler.render.html_ledger import Ledger
@@ -220,4 +221,4 @@ def sample_without_findings():
 
 def test_every_file_of_the_page_is_one_that_the_page_is_made_of():
     there = {one.name for one in files("reconciler.render").joinpath("page").iterdir()}
-    assert there == {TEMPLATE, *STYLES, *SCRIPTS}
+    assert there == {TEMPLATE, *STYLES, *SCRIPTS, use_page.TEMPLATE, *use_page.STYLES}

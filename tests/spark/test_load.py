@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import functions as fn
 
 from reconciler.spark import load as spark_load
-from reconciler.spark.schemas import struct
 from reconciler.spark.resolve import BUCKET
+from reconciler.spark.schemas import struct
 from reconciler.spark.use import SERIES
 from reconciler.usage.capacity import Use, committed_ppm, shares
 from reconciler.usage.load import Basis, Moment, load

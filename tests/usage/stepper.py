@@ -76,7 +76,7 @@ def demand(
     correlation: float = 0.98,
 ) -> list[float]:
     """Bytes per second, second by second: a lognormal walk with the given mean; seeded."""
-    chance = random.Random(seed)  # noqa: S311 - a test's demand, not a secret
+    chance = random.Random(seed)
     level, found = chance.gauss(0, 1), []
     for _ in range(seconds):
         level = correlation * level + math.sqrt(1 - correlation**2) * chance.gauss(0, 1)

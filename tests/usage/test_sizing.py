@@ -33,7 +33,7 @@ def week(
     seed: int, *, days: int = DAYS, scale: int = 1_000_000, censored=Censored.NO, begin: int = 0
 ):
     """Rates with a day and noise, five minutes apart."""
-    chance = random.Random(seed)  # noqa: S311 - a test's demand, not a secret
+    chance = random.Random(seed)
     found = []
     for n in range(days * DAY_MS // STEP):
         day = 1 + 0.5 * ((n * STEP % DAY_MS) / DAY_MS > 0.5)

@@ -25,7 +25,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Conversation]:
 
 def records(seed: int) -> list[tuple[int, int]]:
     """Bursts, trickles and silences around the length of the windows."""
-    chance = random.Random(seed)  # noqa: S311 - a test's load, not a secret
+    chance = random.Random(seed)
     now, found = 1_000_000, []
     for _ in range(400):
         now += chance.choice(

@@ -115,7 +115,7 @@ def test_every_mutation_at_every_offset_is_judged_as_the_reference_judges_it(
 def test_random_damage_is_judged_as_the_reference_judges_it(
     entries: list[describe_client_quotas.Entry], seed: int, layout: Layout
 ) -> None:
-    chance = random.Random(seed)  # noqa: S311 - damage, not secrets
+    chance = random.Random(seed)
     frame = describe_client_quotas.encode_response(1, entries=entries)
     for _ in range(20):
         mutant = bytearray(frame)
