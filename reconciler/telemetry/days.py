@@ -18,7 +18,7 @@ from reconciler.ports import Progress
 from reconciler.telemetry import assembly, limits, placing
 from reconciler.telemetry.assembly import Day, assembled, start_of
 from reconciler.telemetry.keeping import content
-from reconciler.telemetry.limits import Look
+from reconciler.telemetry.limits import Digests, Look
 from reconciler.telemetry.readings import Carry
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE, Table
@@ -70,6 +70,7 @@ class Days:
 
     def __init__(self, lake: Lake, cluster_id: str, pace: Cadence, looks: Sequence[Look]) -> None:
         self._lake, self._cluster_id, self._pace, self._looks = lake, cluster_id, pace, looks
+        self._digests = Digests(looks)
         self._made: tuple[dict[str, str], Day] | None = None
         self._carry: tuple[date, str, Carry] | None = None
 
@@ -150,7 +151,7 @@ class Days:
         return {
             "points": content(today),
             "points_before": content(before),
-            "limits": limits.digest(self._looks, start, start + DAY_MS),
+            "limits": self._digests.of(start, start + DAY_MS),
             **pace.inputs(self._pace),
             "rules": str(assembly.VERSION),
         }

@@ -160,14 +160,33 @@ def relevant(looks: Iterable[Look], from_ms: int, to_ms: int) -> tuple[Look, ...
     return (*before, *within, *after)
 
 
-def digest(looks: Iterable[Look], from_ms: int, to_ms: int) -> str:
-    """A short name of what looks tell of a span of time: other limits there, or other moments of change, have another one.
+class Digests:
+    """Short names of what looks tell of spans of time. Each state is looked through once, however many days it holds.
 
-    Looks that saw the same as the one before do not count, so that looking often makes nothing anew.
+    Args:
+        looks: All looks; they must not change meanwhile.
     """
-    told = hashlib.sha256()
-    for span in Limits(relevant(looks, from_ms, to_ms)).spans:
-        if span.from_ms < to_ms:
-            limits = [sorted(map(repr, one.limits.items())) for one in span.states]
-            told.update(repr((max(span.from_ms, from_ms), limits)).encode())
-    return told.hexdigest()[:16]
+
+    def __init__(self, looks: Sequence[Look]) -> None:
+        self._looks = tuple(looks)
+        self._names: dict[int, str] = {}
+
+    def of(self, from_ms: int, to_ms: int) -> str:
+        """Other limits in this span, or other moments at which they changed, have another name.
+
+        Looks that saw the same as the one before do not count, so that looking often makes nothing anew.
+        """
+        told = hashlib.sha256()
+        for span in Limits(relevant(self._looks, from_ms, to_ms)).spans:
+            if span.from_ms < to_ms:
+                names = [self._name(one) for one in span.states]
+                told.update(repr((max(span.from_ms, from_ms), names)).encode())
+        return told.hexdigest()[:16]
+
+    def _name(self, state: State) -> str:
+        known = self._names.get(id(state))
+        if known is None:
+            text = "\n".join(sorted(map(repr, state.limits.items())))
+            known = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            self._names[id(state)] = known
+        return known

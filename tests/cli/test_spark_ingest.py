@@ -2,17 +2,25 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
+from subprocess import PIPE
 
 import pytest
 
+from reconciler.cli import main
 from reconciler.cli.spark import COMMANDS
+from reconciler.lake import store
+from reconciler.lake.lake import Lake
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import State, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
 from tests.cli import projects
+from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
 from tests.telemetry import recorded_use
 
@@ -251,3 +259,24 @@ def test_a_cut_file_is_told_with_its_place_and_its_days_are_partial(kquota, proj
     assert "1 truncated: " in done.out
     assert "ends in the middle of an answer" in done.out
     assert "PARTIAL: the file export.json ends too early" in done.out
+
+
+def test_two_ingests_at_once_keep_the_union(project, folder):
+    halves = {"1.json": (0, BEGIN + 700_000), "2.json": (BEGIN + 500_000, 2**60)}
+    running = []
+    for name, (begin, end) in halves.items():
+        (folder / name).write_text(recorded_use.answer(recorded_use.between(SERIES, begin, end)))
+        words = ["spark", "ingest", "--lake", "lake", "--file", name, "--format", "json"]
+        command = [sys.executable, "-m", "reconciler", *words]
+        running.append(subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE, text=True))
+    for one in running:
+        _, err = one.communicate(timeout=60)
+        assert one.returncode == 0, err
+    (folder / "all.json").write_text(recorded_use.answer(SERIES))
+    lakes = {
+        name: Lake(store.opened(name, create=True), clock=FakeClock()) for name in ("lake", "alone")
+    }
+    assert main.main(["spark", "ingest", "--lake", "alone", "--file", "all.json"]) == 0
+    for table in (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE):
+        together, alone = (one.read(one.manifests(table), table=table) for one in lakes.values())
+        assert together.equals(alone)

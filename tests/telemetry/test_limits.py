@@ -5,7 +5,7 @@ import pytest
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import State, limits_of
-from reconciler.telemetry.limits import Cover, Doubt, Limits, Look, digest, may_share, relevant
+from reconciler.telemetry.limits import Cover, Digests, Doubt, Limits, Look, may_share, relevant
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
 
@@ -96,6 +96,6 @@ def test_what_decides_a_day_are_its_looks_and_their_neighbours():
 def test_the_name_of_a_day_s_limits_changes_only_with_what_holds_on_that_day():
     base = [look(10, state(u=5)), look(500, state(u=5))]
     same = [*base, look(50, state(u=5)), look(150, state(u=5)), look(900, state(u=9))]
-    assert digest(base, 100, 200) == digest(same, 100, 200)
+    assert Digests(base).of(100, 200) == Digests(same).of(100, 200)
     for other in (look(150, state(u=6)), look(50, state(u=6)), look(300, state(u=6))):
-        assert digest([*base, other], 100, 200) != digest(base, 100, 200)
+        assert Digests([*base, other]).of(100, 200) != Digests(base).of(100, 200)
