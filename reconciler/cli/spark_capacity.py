@@ -13,6 +13,7 @@ from reconciler.cli.spark_options import (
     Window,
     clusters_options,
     lake_option,
+    spanned,
     window_options,
 )
 from reconciler.cli.spark_running import Running, run, running_options
@@ -94,17 +95,12 @@ def capacity(
     showing: Showing,
 ) -> Exit:
     """Run the job and show its report."""
-    from reconciler.client.clock import SystemClock
-
-    from_ms, to_ms = window.span(SystemClock())
     chosen = clusters.chosen()
     report: UsageReport = run(
         "capacity",
         lake,
         running,
-        from_ms=from_ms,
-        to_ms=to_ms,
-        cluster=tuple(one.id for one in chosen),
+        **spanned(chosen, window),
         capacity=capacities_of(chosen, capacities),
         replication_factor=replication_factor,
         most=most,

@@ -1,7 +1,7 @@
 """Options that the commands of ``kquota spark`` share: the lake, clusters by id, a window of time."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -234,3 +234,11 @@ def clusters_options() -> Callable[[F], F]:
             click.option("--cluster-id", "ids", multiple=True, metavar="ID", help="A Kafka cluster id, instead of a project file; may be repeated."),
         ],
     )  # fmt: skip
+
+
+def spanned(chosen: Iterable[Chosen], window: Window) -> dict[str, Any]:
+    """What every job over a window is given: its ``from_ms`` and ``to_ms``, and the ids of its clusters."""
+    from reconciler.client.clock import SystemClock
+
+    from_ms, to_ms = window.span(SystemClock())
+    return {"from_ms": from_ms, "to_ms": to_ms, "cluster": tuple(one.id for one in chosen)}

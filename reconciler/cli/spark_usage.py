@@ -11,6 +11,7 @@ from reconciler.cli.spark_options import (
     Window,
     clusters_options,
     lake_option,
+    spanned,
     window_options,
 )
 from reconciler.cli.spark_running import Running, run, running_options
@@ -50,12 +51,7 @@ def usage(
     showing: Showing,
 ) -> Exit:
     """Run the job and show its report."""
-    from reconciler.client.clock import SystemClock
-
-    from_ms, to_ms = window.span(SystemClock())
-    ids = tuple(one.id for one in clusters.chosen())
-    report: UsageReport = run(
-        "usage", lake, running, from_ms=from_ms, to_ms=to_ms, cluster=ids, most=most, curves=curves
-    )
+    given = spanned(clusters.chosen(), window)
+    report: UsageReport = run("usage", lake, running, **given, most=most, curves=curves)
     show_report(console, report, showing)
     return Exit.DONE
