@@ -10,7 +10,7 @@ from reconciler.metrics import families
 from tests.alerts import rules
 
 TARGET = {"job", "instance"}
-CLIENT = {"cluster", "resource", "user", "client_id", "clientId"}
+CLIENT = {"cluster", "resource", "type", "user", "client_id", "clientId"}
 ELSEWHERE = {
     "process_resident_memory_bytes": TARGET,
     "process_cpu_seconds_total": TARGET,
@@ -22,6 +22,10 @@ ELSEWHERE = {
     "kafka_server_fetch_byte_rate": CLIENT,
     "kafka_server_request_request_time": CLIENT,
     "kafka_server_controllermutation_mutation_rate": CLIENT,
+    "kafka_server_client_quota_byte_rate": CLIENT,
+    "kafka_server_client_quota_request_time": CLIENT,
+    "kafka_server_client_quota_mutation_rate": CLIENT,
+    "kafka_server_client_quota_throttle_time_ms": CLIENT,
     "kquota:client_usage:max": {"cluster", "user", "client_id", "key"},
 }
 """Series that are not ours, or that our own rules record."""
