@@ -27,7 +27,8 @@ ANSWER_SECONDS: Final = 15
 
 _NAME: Final = "kquota"
 _LOOPBACK: Final = "127.0.0.1"
-_QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""With C1 alone a JVM keeps 48 MB for compiled code instead of 240. A few large jobs fill that, and then it ends itself."""
 LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 
@@ -97,7 +98,7 @@ def local_settings(cores: int) -> dict[str, str]:
 def java_options(*, brief: bool) -> str:
     """Options of a local JVM, without its archive. Users see no log lines below errors: Spark warns of harmless things."""
     quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
-    return f"{_QUICK} {quiet}" if brief else quiet
+    return f"{QUICK} {quiet}" if brief else quiet
 
 
 def started(settings: Settings, tell: Callable[[str], None] = silent) -> SparkSession:

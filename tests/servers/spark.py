@@ -21,7 +21,7 @@ from tests.servers.prometheus import until
 START_SECONDS = 90.0
 JOB_SECONDS = 240
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK = session.QUICK
 TREE = Path(__file__).parents[2]
 
 

@@ -123,7 +123,9 @@ def test_a_local_session_is_tuned_loopback_and_starts_from_the_archive(spark: ob
     process = jvm.current().proc
     maps = Path(f"/proc/{process.pid}/maps").read_text()
     assert str(archive.path_of(archive.spark_home(), jvm.java_version())) in maps
-    assert f"-Xmx{1}g" in Path(f"/proc/{process.pid}/cmdline").read_text()
+    words = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
+    assert "-Xmx1g" in words
+    assert "-XX:ReservedCodeCacheSize=240m" in words
 
 
 def job(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
