@@ -3,15 +3,21 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from reconciler.cli.ingesting import AllTold, Told, sentence
+from reconciler.cli.ingest_told import AllTold, Told
 from reconciler.render.documents import Json, dump
 from reconciler.render.names import escaped
 from reconciler.render.units import count, instant
 from reconciler.telemetry.days import DayReport
+from reconciler.telemetry.fates import SENTENCES as OURS
+from reconciler.telemetry.series import SENTENCES as READERS
 from reconciler.telemetry.series import Counts
 
 KIND: Final = "kquota-ingest"
 FORMAT: Final = 1
+_SENTENCES: Final = {
+    **{fate.value: text for fate, text in OURS.items()},
+    **{word.value: text for word, text in READERS.items()},
+}
 MOST_DAYS: Final = 31
 """So many days stand in the text, the last ones; JSON has all."""
 
@@ -130,5 +136,5 @@ def _count_lines(
     counts: Mapping[str, int], examples: Mapping[str, tuple[str, ...]] | None = None
 ) -> Iterable[str]:
     for name, number in counts.items():
-        yield f"    {number:,} {name}: {sentence(name)}"
+        yield f"    {number:,} {name}: {_SENTENCES[name]}"
         yield from (f"      {escaped(one)}" for one in (examples or {}).get(name, ()))

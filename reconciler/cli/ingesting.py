@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.console import Console, ProgressLine
 from reconciler.cli.files import read_text
+from reconciler.cli.ingest_told import AllTold, Told
 from reconciler.cli.running import run
 from reconciler.cli.spark_options import Chosen, Window
 from reconciler.client.clock import SystemClock
@@ -28,7 +29,7 @@ from reconciler.telemetry import (
 )
 from reconciler.telemetry.arriving import ALWAYS, Arrived
 from reconciler.telemetry.days import DayReport, Days
-from reconciler.telemetry.series import SENTENCES, Counts
+from reconciler.telemetry.series import Counts
 from reconciler.telemetry.settings import BrokerRule, Source
 from reconciler.usage.tables import TARGET_UP
 
@@ -75,57 +76,6 @@ class Work:
         """Whether recorded use is read: looks and logs can also be brought in alone, where no Prometheus is known."""
         only_limits = bool(self.snapshots or self.audit_logs)
         return not only_limits or any(one.prometheus for one in self.sources)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What became of one cluster.
-
-    Attributes:
-        shown: What people call it.
-        cluster_id: Its id.
-        window: What was asked for; ``None`` = files, or nothing.
-        arrived: What came.
-        days: Every day as it stands now.
-        published: Where evidence was published, and of which time; ``None`` = not.
-        failures: Why it did not all work.
-    """
-
-    shown: str
-    cluster_id: str
-    window: tuple[int, int] | None
-    arrived: Arrived
-    days: tuple[DayReport, ...]
-    published: tuple[str, int, int] | None
-    failures: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllTold:
-    """What became of a run.
-
-    Attributes:
-        lake: Where, without secrets.
-        clusters: One per cluster.
-        looks: Looks that are new.
-        applies: Applies that are new.
-        strange: Looks and applies of other clusters: left alone.
-        counts: What became of series in files, which may be nobody's.
-        failures: What is about no single cluster.
-    """
-
-    lake: str
-    clusters: tuple[Told, ...]
-    looks: int
-    applies: int
-    strange: int
-    counts: Counts
-    failures: tuple[str, ...]
-
-    @property
-    def failed(self) -> bool:
-        """Whether something that was wanted was not had."""
-        return bool(self.failures) or any(one.failures for one in self.clusters)
 
 
 def source(chosen: Chosen, given: Given) -> Source:
@@ -310,11 +260,3 @@ def _published(
 def _last_moment(lake: Lake, cluster_id: str, day: date) -> int | None:
     rows = lake.read(lake.manifests(TARGET_UP, [cluster_id], day, day), ["ts_ms"], table=TARGET_UP)
     return max(rows["ts_ms"].to_pylist(), default=begin_ms(day)) + 1
-
-
-def sentence(word: str) -> str:
-    """What a count means, for people."""
-    from reconciler.telemetry import fates
-
-    known = {one.value: text for one, text in SENTENCES.items()}
-    return known.get(word) or {one.value: text for one, text in fates.SENTENCES.items()}[word]
