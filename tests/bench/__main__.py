@@ -1,9 +1,11 @@
-"""``make bench``: prints the table of docs/benchmarks.md as measured here and now; ``--write`` puts it there.
+"""``make bench``: prints the tables of docs/benchmarks.md as measured here and now; ``--write`` puts them there.
 
-A missed bar is printed as missed. ``--only codec|plan|load|evidence|brokers|operator`` measures a part.
+A missed bar is printed as missed. ``--only codec|plan|load|brokers|operator`` measures a part, ``--only use`` all targets
+of the pipeline over recorded use, ``--only T3`` one of them: as a trial of minutes unless ``--scale full`` is given.
 """
 
 import argparse
+import dataclasses
 import os
 import platform
 import subprocess
@@ -12,11 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import brokers, codec, evidence, harness, loading, operating
-from tests.bench.harness import Figures, Row, interleaved, say, self_measured, short
-
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
-MARK = "<!-- measured -->"
+from tests.bench import brokers, codec, harness, loading, operating, page, use
+from tests.bench.harness import Figures, Row, interleaved, say, self_measured
 
 
 def at_least(bar: float) -> Callable[[float], bool]:
@@ -126,18 +125,6 @@ def broker_rows() -> Iterator[Row]:
     )  # fmt: skip
 
 
-def evidence_rows() -> Iterator[Row]:
-    work = "T5: preview with evidence, one tenant, 14 d at 30 s, 6 brokers, whole process"
-    say(work)
-    with evidence.workspace() as candidates:
-        taken = interleaved(candidates, warmup=True)
-    wall = taken["with"]["wall"]
-    yield Row(
-        work=work, peer="the same without evidence", ours=wall, theirs=taken["without"]["wall"], unit="s wall",
-        bar="<= 3 s", verdict=at_most(3), value=wall.median,
-    )  # fmt: skip
-
-
 def operator_rows() -> Iterator[Row]:
     work = f"operator: {operating.RESOURCES:,} resources to Ready"
     peer = "handlers of Kopf's tutorial"
@@ -170,25 +157,9 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "codec": codec_rows,
     "plan": plan_rows,
     "load": load_rows,
-    "evidence": evidence_rows,
     "brokers": broker_rows,
     "operator": operator_rows,
 }
-
-
-def table(rows: list[Row]) -> str:
-    lines = [
-        "| work | against | ours (median, range) | theirs | ratio | bar | |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
-        theirs = f"{short(row.theirs.median)} ({row.theirs.spread})" if row.theirs else ""
-        value = f"{row.value:.2f}" if row.theirs and "x" in row.bar else short(row.value)
-        lines.append(
-            f"| {row.work} | {row.peer} | {short(row.ours.median)} {row.unit} ({row.ours.spread}) | {theirs}"
-            f" | {value} | {row.bar} | {'met' if row.met else '**missed**'} |"
-        )
-    return "\n".join(lines)
 
 
 def machine() -> str:
@@ -212,29 +183,67 @@ def machine() -> str:
     )
 
 
+def chosen_of(words: list[str] | None) -> tuple[list[str], list[str]]:
+    """Parts of the core and targets of the pipeline; all, if nothing is chosen."""
+    chosen = {"T5" if word == "evidence" else word for word in words or [*PARTS, "use"]}
+    targets = [one for one in use.TARGETS if one in chosen or "use" in chosen]
+    return [part for part in PARTS if part in chosen], targets
+
+
+def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
+    """Targets one after the other; one that cannot be measured here is said, and the next is taken."""
+    for target in targets:
+        say(f"{target}: {use.TARGETS[target][0]}")
+        try:
+            yield from use.measured(target, scale)
+        except (SystemExit, Exception) as error:  # noqa: BLE001 - hours of other figures would be lost
+            say(f"{target} could not be measured: {error!r}")
+
+
+def written(text: str, rows: list[Row], found: list[use.Measured]) -> str:
+    """The page with what was measured."""
+    if rows:
+        text = page.replaced(text, "measured", f"{machine()}\n\n{page.table(rows)}")
+    if found:
+        about = {name: words for name, (words, _) in use.TARGETS.items()}
+        before = page.between(text, "measured: use")
+        text = page.replaced(text, "measured: use", page.use_table(found, about, before))
+    if crossed := [one.row for one in found if one.target == "T8"]:
+        text = page.replaced(text, "measured: crossover", page.crossover(crossed))
+    return text
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--only", choices=PARTS, action="append")
-    parser.add_argument(
-        "--write", action="store_true", help="put the table into docs/benchmarks.md"
-    )
+    parser.add_argument("--only", choices=[*PARTS, "evidence", "use", *use.TARGETS], action="append")  # fmt: skip
+    parser.add_argument("--scale", choices=use.SCALES, default="small", help="of the pipeline's targets; default: small")  # fmt: skip
+    parser.add_argument("--rounds", type=int, help="of the pipeline's targets, instead of the scale's")  # fmt: skip
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")  # fmt: skip
     chosen = parser.parse_args()
-    rows = [
-        row
-        for name, part in PARTS.items()
-        if not chosen.only or name in chosen.only
-        for row in part()
-    ]
-    text = f"{machine()}\n\n{table(rows)}\n"
-    print(text)
+    parts, targets = chosen_of(chosen.only)
+    scale = use.SCALES[chosen.scale]
+    if chosen.rounds:
+        scale = dataclasses.replace(scale, rounds=chosen.rounds)
+    rows = [row for part in parts for row in PARTS[part]()]
+    found = list(used(targets, scale))
+    print(machine())
+    if rows:
+        print(f"\n{page.table(rows)}")
+    if found:
+        print(f"\n{page.HEAD}\n" + "\n".join(map(page.line, found)))
+    if crossed := [one.row for one in found if one.target == "T8"]:
+        print(f"\n{page.crossover(crossed)}")
     if chosen.write:
-        page = PAGE.read_text(encoding="utf-8")
-        head, _, _ = page.partition(MARK)
-        PAGE.write_text(f"{head}{MARK}\n\n{text}", encoding="utf-8")
-    missed = [row for row in rows if not row.met]
+        text = page.PAGE.read_text(encoding="utf-8")
+        page.PAGE.write_text(written(text, rows, found), encoding="utf-8")
+    every = rows + [one.row for one in found]
+    missed = [row for row in every if not row.met]
     if missed:
-        print(f"{len(missed)} of {len(rows)} bars missed", file=sys.stderr)
-    return 0
+        print(f"{len(missed)} of {len(every)} bars missed", file=sys.stderr)
+    left = set(targets) - {one.target for one in found}
+    if left:
+        print(f"not measured: {', '.join(sorted(left))}", file=sys.stderr)
+    return 1 if left else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,39 @@
+"""T11: the tests that hold every row of Spark to the core's, run as one figure: how many of them do not pass."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from tests.bench.harness import Figures, Row, say
+from tests.servers.processes import ScratchFolder
+
+TREE = Path(__file__).parents[2]
+SECONDS = 5_400
+
+
+def rows(files: Sequence[str]) -> Iterator[Row]:
+    """One row; a test that was not run counts as one that failed."""
+    say(f"tests of {', '.join(files)}")
+    with ScratchFolder.make("bench-exact-") as folder:
+        report = folder / "report.xml"
+        _ = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-m", "integration or not integration", f"--junitxml={report}",
+             *(f"tests/spark/test_{one}.py" for one in files)],
+            cwd=TREE, capture_output=True, text=True, check=False, timeout=SECONDS,
+        )  # fmt: skip
+        ran, bad = counted(report.read_text(encoding="utf-8"))
+    yield Row(
+        work=f"rows of {', '.join(files)} equal the core's: {ran} tests", peer="", theirs=None,
+        ours=Figures(samples=(float(bad),)), unit="tests that do not pass", bar="= 0",
+        verdict=lambda value, ran=ran: value == 0 and ran > 0, value=bad,
+    )  # fmt: skip
+
+
+def counted(report: str) -> tuple[int, int]:
+    """Of a JUnit report: tests, and those that failed, broke or were skipped."""
+    suites = list(ET.fromstring(report).iter("testsuite"))  # noqa: S314 - pytest wrote it just now
+    total = sum(int(one.get("tests", 0)) for one in suites)
+    bad = sum(int(one.get(name, 0)) for one in suites for name in ("failures", "errors", "skipped"))
+    return total, bad

@@ -1,0 +1,99 @@
+"""The generated parts of docs/benchmarks.md: tables, and how rows measured now take the place of rows measured before."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tests.bench.harness import Figures, Row, short
+from tests.bench.use import Measured
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+HEAD = (
+    "| | work | against | ours (median, range) | theirs | value | bar | | taken |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+)
+
+
+def cells(row: Row) -> str:
+    """One line of a table, without its ends."""
+    theirs = f"{short(row.theirs.median)} ({row.theirs.spread})" if row.theirs else ""
+    value = f"{row.value:.2f}" if row.theirs and "x" in row.bar else short(row.value)
+    return (
+        f"{row.work} | {row.peer} | {short(row.ours.median)} {row.unit} ({row.ours.spread}) | {theirs}"
+        f" | {value} | {row.bar} | {'met' if row.met else '**missed**'}"
+    )
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The core's table."""
+    lines = [
+        "| work | against | ours (median, range) | theirs | ratio | bar | |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    return "\n".join([*lines, *(f"| {cells(row)} |" for row in rows)])
+
+
+def line(one: Measured) -> str:
+    """A line of the pipeline's table; without a bar there is no verdict, and a trial is none."""
+    told = cells(one.row)
+    if one.row.bar in {"-", "no bar, x"}:
+        told = f"{told.rpartition(' | ')[0]} | "
+    return f"| {one.target} | {told} | {one.when} |"
+
+
+def use_table(found: Iterable[Measured], targets: Mapping[str, str], before: str = "") -> str:
+    """All targets in order: measured now, else as the page has them, else that nobody has.
+
+    Args:
+        found: What was measured.
+        targets: All, with what each is about.
+        before: The table that the page has.
+    """
+    now: dict[str, list[str]] = {}
+    for one in found:
+        now.setdefault(one.target, []).append(line(one))
+    lines = [HEAD]
+    for target, about in targets.items():
+        old = [one for one in before.splitlines() if one.startswith(f"| {target} |")]
+        lines += now.get(target) or old or [unmeasured(target, about)]
+    return "\n".join(lines)
+
+
+def unmeasured(target: str, about: str) -> str:
+    """A line that promises nothing."""
+    return f"| {target} | {about} | | not measured yet | | | | | |"
+
+
+def between(page: str, name: str) -> str:
+    """What stands between the marks of a part."""
+    _, found, rest = page.partition(f"<!-- {name} -->")
+    text, end, _ = rest.partition(f"<!-- /{name} -->")
+    if not found or not end:
+        raise SystemExit(f"docs/benchmarks.md has no marks of {name}")
+    return text
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """The page with another text there."""
+    marks = f"<!-- {name} -->", f"<!-- /{name} -->"
+    old = f"{marks[0]}{between(page, name)}{marks[1]}"
+    return page.replace(old, f"{marks[0]}\n\n{text}\n\n{marks[1]}")
+
+
+def crossover(rows: Sequence[Row]) -> str:
+    """Rows of T8 as one table: seconds of each engine by size."""
+    lines = ["| samples | Spark, native | core | DuckDB | Polars |", "| --- | --- | --- | --- | --- |"]  # fmt: skip
+    works = dict.fromkeys(row.work for row in rows)
+    for work in works:
+        by_peer = {row.peer: row for row in rows if row.work == work}
+        cells = [seconds(next(iter(by_peer.values())).ours)]
+        cells += [seconds(by_peer[name].theirs) for name in ("core", "DuckDB", "Polars")]
+        lines.append(f"| {work.split()[1]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def seconds(figures: Figures | None) -> str:
+    """A median, or that there is none."""
+    if figures is None or not math.isfinite(figures.median):
+        return "did not finish"
+    return f"{figures.median:.3g} s ({figures.spread})"

@@ -1,0 +1,138 @@
+"""T2, T6, T7 and T8 as rows: the questions of `spark_replay`, each sample a process of its own, engines in turn.
+
+A sample is warm: every process asks once before it is timed, but for the core, which has nothing to warm. What the
+engines answer is compared; unequal is an error.
+"""
+
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tests.bench.harness import Figures, Row, say
+from tests.bench.spark_simulate import BYTES_PER_ROW, HEAPS, sample, samples
+
+MASTER, MEMORY, LARGE = "local[2]", "2g", "4g"
+PEERS = {"duckdb": "DuckDB", "polars": "Polars", "core": "core"}
+CORE_AT_MOST = 25_000_000
+"""Above this, the core is asked once: minutes a round."""
+
+WARM = 2
+"""Rounds inside a process without a session, of which the first is left out."""
+
+BILLION = 1_000_000_000
+SPILLED = 6
+"""How many times the bytes of compressed samples a sort may need on disk, they included."""
+
+
+def in_spark(
+    folder: str, ways: str = "native", rounds: int = 1, memory: str = MEMORY
+) -> dict[str, Any]:
+    """Seconds of each way, and the answer; one warm session."""
+    found = sample("spark", folder, ways, rounds, MASTER, memory)
+    assert found is not None
+    return found
+
+
+def t2(rounds: int, rows: int) -> Iterator[Row]:
+    """Windows against the same recursion in Python workers, sessions included."""
+    with samples(rows) as folder:
+        taken = in_spark(folder, "native,arrow,pandas", rounds)["seconds"]
+    ours = Figures(samples=tuple(taken["native"]))
+    for peer, name, bar in (("arrow", "applyInArrow", 0.75), ("pandas", "applyInPandas", 0.6)):
+        theirs = Figures(samples=tuple(taken[peer]))
+        yield Row(
+            work=f"simulate {rows:,} samples, sessions included, warm", peer=name, ours=ours, theirs=theirs,
+            unit="s wall", bar=f"<= {bar:g}x", verdict=lambda value, bar=bar: value <= bar,
+            value=ours.median / theirs.median,
+        )  # fmt: skip
+
+
+def t6(rows: int | None) -> Iterator[Row]:
+    """A billion samples, or what fits half of the free disk; with a heap of 4 GB."""
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    amount = rows or min(BILLION, free // 2 // (SPILLED * BYTES_PER_ROW))
+    with samples(amount) as folder:
+        found = sample("spark", folder, "native", 1, MASTER, LARGE, fails=True)
+    seconds = found["seconds"]["native"][0] if found else math.inf  # type: ignore[index]
+    yield Row(
+        work=f"simulate {amount:,} samples with a heap of 4 GB, after one warm run", peer="", theirs=None,
+        ours=Figures(samples=(seconds,)), unit="s wall", bar="finishes", verdict=math.isfinite, value=seconds,
+    )  # fmt: skip
+
+
+def megabytes(heap: str) -> float:
+    """A size as Java takes it."""
+    return float(heap[:-1]) * {"m": 1, "g": 1024}[heap[-1]]
+
+
+def t7(rounds: int, rows: int) -> Iterator[Row]:
+    """Five times the rows: time, and the smallest heap that finishes."""
+    times, heaps = list[Figures](), list[float]()
+    for amount in (rows, 5 * rows):
+        with samples(amount) as folder:
+            found = in_spark(folder, rounds=rounds, memory=LARGE)
+            times.append(Figures(samples=tuple(found["seconds"]["native"])))
+            heaps.append(smallest(folder))
+            say(f"  {amount:,}: {times[-1].median:.1f} s, {heaps[-1]:.0f} MB")
+    work = f"five times {rows:,} samples"
+    yield Row(
+        work=f"{work}: time, warm", peer="once", ours=times[1], theirs=times[0], unit="s wall", bar="<= 5.5x",
+        verdict=lambda value: value <= 5.5, value=times[1].median / times[0].median,
+    )  # fmt: skip
+    yield Row(
+        work=f"{work}: smallest heap that finishes, of {', '.join(HEAPS)}", peer="once", unit="MB", bar="<= 1.5x",
+        ours=Figures(samples=(heaps[1],)), theirs=Figures(samples=(heaps[0],)),
+        verdict=lambda value: value <= 1.5, value=heaps[1] / heaps[0],
+    )  # fmt: skip
+
+
+def smallest(folder: str) -> float:
+    """In megabytes; infinite if none finishes."""
+    for heap in HEAPS:
+        if sample("spark", folder, "native", 1, MASTER, heap, fails=True) is not None:
+            return megabytes(heap)
+    return math.inf
+
+
+def t8(rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
+    """The same question in four engines, files read each time."""
+    for amount in sizes:
+        with samples(amount) as folder:
+            taken = crossed(folder, rounds, amount)
+        ours = Figures(samples=tuple(taken["native"]))
+        for peer, name in PEERS.items():
+            judged = amount == 25_000_000 and peer == "duckdb"
+            theirs = Figures(samples=tuple(taken[peer]))
+            yield Row(
+                work=f"simulate {amount:,} samples on 2 cores, warm", peer=name, ours=ours, theirs=theirs, unit="s wall",
+                bar="<= 2.5x" if judged else "no bar, x",
+                verdict=(lambda value: value <= 2.5) if judged else (lambda _: True),
+                value=ours.median / theirs.median if math.isfinite(theirs.median) else 0.0,
+            )  # fmt: skip
+
+
+def crossed(folder: str, rounds: int, amount: int) -> dict[str, list[float]]:
+    """Seconds by engine; infinite where one did not finish."""
+    taken: dict[str, list[float]] = {name: [] for name in ("native", *PEERS)}
+    answers = set[tuple[int, ...]]()
+    for number in range(rounds):
+        for engine, figures in taken.items():
+            if engine == "core" and number and amount > CORE_AT_MOST:
+                continue
+            found = asked(engine, folder)
+            figures.append(found["seconds"][engine][-1] if found else math.inf)
+            if found:
+                answers.add(tuple(found["answer"]))
+            say(f"  {engine}: {figures[-1]:.2f} s" + (f", {found['rss_mb']} MB" if found else ""))  # fmt: skip
+    if len(answers) != 1:
+        raise SystemExit(f"the engines do not agree: {sorted(answers)}")
+    return taken
+
+
+def asked(engine: str, folder: str) -> dict[str, Any] | None:
+    """One process; nothing if it did not finish."""
+    if engine == "native":
+        return sample("spark", folder, "native", 1, MASTER, LARGE, fails=True)
+    return sample(engine, folder, 1 if engine == "core" else WARM, fails=True)

@@ -1,0 +1,130 @@
+"""T9: the rollup of one new day of thirty against the rollup of all thirty: rows read, time, and that both are equal.
+
+``python -m tests.bench --only T9``. The lake is that of the made-up fleet; what was made of its samples is taken away
+before each sample, all of it or only that of the last day.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from reconciler.client.clock import SystemClock
+from reconciler.lake import store
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Unit
+from reconciler.spark import session
+from reconciler.spark.job import silent
+from reconciler.spark.jobs import rollup
+from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
+from tests.bench.harness import Figures, Row, interleaved, say
+from tests.fleet.spec import Fleet
+from tests.fleet.writing import write
+from tests.servers.processes import ScratchFolder
+
+DAYS = 30
+MADE = (USAGE_5M, USAGE_HIST_D)
+READ_BAR, TIME_BAR = 2 / DAYS, 0.1
+
+
+class Rolled:
+    """A lake of thirty days on disk, and a session that rolls it up."""
+
+    def __init__(self, spark: SparkSession, folder: Path, fleet: Fleet) -> None:
+        self.spark, self.folder, self.fleet = spark, folder, fleet
+        self.lake = Lake(store.opened(str(folder)), clock=SystemClock())
+        self.answers: dict[str, list[pa.Table]] = {}
+
+    def last(self) -> list[Unit]:
+        """What is made of the last day."""
+        day = self.fleet.day(self.fleet.days - 1)
+        return [Unit(table=table, cluster_id=self.fleet.cluster_id(0), day=day) for table in MADE]
+
+    def without(self, *, all_days: bool) -> None:
+        """Takes away what was made: of all days, or of the last one."""
+        paths = [table.name for table in MADE]
+        if not all_days:
+            paths = [path for unit in self.last() for path in (unit.manifests, unit.folder)]
+        for path in paths:
+            shutil.rmtree(self.folder / path, ignore_errors=True)
+
+    def sample(self, *, all_days: bool) -> Callable[[], Mapping[str, float]]:
+        """One run of the job: seconds, rows that Spark read, units that were made."""
+
+        def run() -> Mapping[str, float]:
+            self.without(all_days=all_days)
+            before = rows_read(self.spark)
+            start = time.perf_counter()
+            done = rollup.run(self.spark, self.lake, rollup.Settings(), silent)
+            seconds = time.perf_counter() - start
+            units = [one.units for one in done.tables]
+            if units != [self.fleet.days if all_days else 1] * len(MADE):
+                raise SystemExit(f"the rollup made {units} units")
+            self.answers["rebuild" if all_days else "day"] = self.rows()
+            return {"seconds": seconds, "read": float(rows_read(self.spark) - before)}
+
+        return run
+
+    def rows(self) -> list[pa.Table]:
+        """All that is made now, in the order of its key."""
+        return [
+            self.lake.read(self.lake.manifests(table), table=table).sort_by(
+                [(name, "ascending") for name in table.key]
+            )
+            for table in MADE
+        ]
+
+
+def rows_read(spark: SparkSession) -> int:
+    """Rows that scans of this session gave so far, by Spark's own count of each stage."""
+    context = spark.sparkContext
+    scala, jvm, gateway = context._jsc.sc(), context._jvm, context._gateway
+    assert jvm is not None
+    assert gateway is not None
+    scala.listenerBus().waitUntilEmpty()
+    none = jvm.java.util.ArrayList()
+    stages = scala.statusStore().stageList(none, False, False, gateway.new_array(jvm.double, 0), none)  # fmt: skip
+    return sum(stages.apply(number).inputRecords() for number in range(stages.size()))
+
+
+def rows(rounds: int, *, brokers: int, groups: int, step_ms: int) -> Iterator[Row]:
+    """Rows read, time, and cells that differ."""
+    fleet = Fleet(clusters=1, brokers=brokers, groups=groups, days=DAYS, step_ms=step_ms)
+    with (
+        ScratchFolder.make("bench-rollup-") as folder,
+        session.opened(session.Settings(master="local[2]", memory="2g")) as spark,
+    ):
+        say(f"making {DAYS} days of {brokers} brokers and {groups} groups")
+        written = write(fleet, folder / "lake").rows[USAGE_SAMPLE.name]
+        say(f"  {written:,} samples")
+        rolled = Rolled(spark, folder / "lake", fleet)
+        taken = interleaved(
+            {"rebuild": rolled.sample(all_days=True), "day": rolled.sample(all_days=False)},
+            rounds=rounds,
+            warmup=True,
+        )
+        yield from judged(taken, rolled.answers, written)
+
+
+def judged(
+    taken: Mapping[str, Mapping], answers: Mapping[str, list[pa.Table]], written: int
+) -> Iterator[Row]:
+    """The three rows of T9."""
+    day, whole = taken["day"], taken["rebuild"]
+    work = f"one new day of {DAYS}, {written:,} samples"
+    for figure, unit, bar in (("read", "rows", READ_BAR), ("seconds", "s wall, warm", TIME_BAR)):
+        ours, theirs = day[figure], whole[figure]
+        yield Row(
+            work=f"{work}: {'rows read' if figure == 'read' else 'time'}", peer="a rebuild of all days", ours=ours,
+            theirs=theirs, unit=unit, bar=f"<= {bar:.3g}x", verdict=lambda value, bar=bar: value <= bar,
+            value=ours.median / theirs.median,
+        )  # fmt: skip
+    differ = sum(not one.equals(other) for one, other in zip(answers["day"], answers["rebuild"], strict=True))  # fmt: skip
+    cells = sum(one.num_rows for one in answers["day"])
+    yield Row(
+        work=f"{work}: tables that differ from the rebuild, of {len(MADE)} with {cells:,} rows", peer="", theirs=None,
+        ours=Figures(samples=(float(differ),)), unit="tables", bar="= 0", verdict=lambda value: value == 0, value=differ,
+    )  # fmt: skip

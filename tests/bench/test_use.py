@@ -1,0 +1,148 @@
+"""The bench of the pipeline: every target is wired, tables hold what was measured, pages keep what was measured before."""
+
+import inspect
+import math
+
+import pytest
+
+from tests.bench import page, use
+from tests.bench.__main__ import chosen_of, used, written
+from tests.bench.exactness import counted
+from tests.bench.harness import Figures, Row
+from tests.bench.use import Measured
+
+ABOUT = {name: words for name, (words, _) in use.TARGETS.items()}
+PAGE = (
+    "before\n<!-- measured -->\nold\n<!-- /measured -->\nbetween\n"
+    "<!-- measured: use --><!-- /measured: use -->\n"
+    "<!-- measured: crossover --><!-- /measured: crossover -->\nafter\n"
+)
+
+
+def row(*, value: float = 2.0, bar: str = "<= 3x", work: str = "work", peer: str = "peer") -> Row:
+    return Row(
+        work=work, peer=peer, ours=Figures(samples=(value, value * 2, value * 3)), theirs=Figures(samples=(1.0,)),
+        unit="s", bar=bar, verdict=lambda found: found <= 3, value=value,
+    )  # fmt: skip
+
+
+def measured(target: str = "T3", **more: object) -> Measured:
+    return Measured(target=target, row=row(**more), when="2026-11-21, load 1.0 to 1.0, 3 samples")  # type: ignore[arg-type]
+
+
+def test_all_thirteen_targets_are_wired():
+    assert list(use.TARGETS) == [f"T{number}" for number in range(1, 14)]
+    assert all(
+        list(inspect.signature(rows).parameters) in (["scale"], ["_"])
+        for _, rows in use.TARGETS.values()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "parts", "targets"),
+    [
+        (["T3"], [], ["T3"]),
+        (["use"], [], list(use.TARGETS)),
+        (["evidence"], [], ["T5"]),
+        (["plan", "T10", "T1"], ["plan"], ["T1", "T10"]),
+    ],
+)
+def test_only_chooses(words, parts, targets):
+    assert chosen_of(words) == (parts, targets)
+
+
+def test_without_only_everything_is_measured():
+    parts, targets = chosen_of(None)
+    assert parts[0] == "codec"
+    assert targets == list(use.TARGETS)
+
+
+def test_full_is_the_size_of_the_targets_and_small_is_smaller():
+    full, small = use.SCALES["full"], use.SCALES["small"]
+    assert (full.clients, full.limits, full.pairs) == (350_000, 205_000, 2_000_000)
+    assert full.crossed == (1_000_000, 5_000_000, 25_000_000, 100_000_000)
+    assert full.rounds >= 5
+    assert 2 * full.brokers * full.groups * (86_400_000 // full.step_ms) * 30 >= 30_000_000
+    assert small.clients < full.clients
+    assert small.seeds < full.seeds == 50
+
+
+def test_a_trial_says_that_it_is_one_and_how_busy_the_machine_was(monkeypatch):
+    monkeypatch.setitem(use.TARGETS, "T3", ("about", lambda scale: iter([row()])))
+    (small,) = use.measured("T3", use.SMALL)
+    (full,) = use.measured("T3", use.FULL)
+    assert small.when.endswith("3 samples, only a trial")
+    assert full.when.endswith("3 samples")
+    assert "load " in full.when
+
+
+def test_a_target_that_fails_is_said_and_the_next_is_taken(monkeypatch, capsys):
+    def fails(scale: object):
+        raise SystemExit("no Java")
+        yield
+
+    monkeypatch.setitem(use.TARGETS, "T3", ("about", fails))
+    monkeypatch.setitem(use.TARGETS, "T4", ("about", lambda scale: iter([row()])))
+    assert [one.target for one in used(["T3", "T4"], use.SMALL)] == ["T4"]
+    assert "T3 could not be measured: SystemExit('no Java')" in capsys.readouterr().err
+
+
+def test_a_missed_bar_is_printed_as_missed():
+    assert "| 4.00 | <= 3x | **missed** |" in page.line(measured(value=4.0))
+    assert "| 2.00 | <= 3x | met |" in page.line(measured())
+
+
+def test_where_there_is_no_bar_there_is_no_verdict():
+    assert "| no bar, x |  | 2026" in page.line(measured(bar="no bar, x"))
+
+
+def test_what_nobody_measured_is_said_to_be_so():
+    text = written(PAGE, [], [measured()])
+    assert "| T3 | work | peer |" in text
+    assert text.count("not measured yet") == 12
+    assert all(line.count("|") == 10 for line in text.splitlines() if line.startswith("| T"))
+
+
+def test_rows_measured_now_take_the_place_of_their_target_and_others_stay():
+    first = written(PAGE, [], [measured("T3", work="old"), measured("T9", work="kept")])
+    second = written(first, [], [measured("T3", work="new")])
+    assert "old" not in page.between(second, "measured: use")
+    assert "| T3 | new |" in second
+    assert "| T9 | kept |" in second
+    assert second.index("| T3 |") < second.index("| T4 |") < second.index("| T9 |")
+    assert second.startswith("before")
+    assert second.endswith("after\n")
+    assert "old" in page.between(second, "measured")
+
+
+def test_a_page_without_marks_is_refused():
+    with pytest.raises(SystemExit, match="no marks of measured: use"):
+        page.between("nothing", "measured: use")
+
+
+def test_the_marks_are_in_the_page_and_every_target_in_its_table():
+    text = page.PAGE.read_text(encoding="utf-8")
+    for name in ("measured", "measured: crossover"):
+        assert page.between(text, name).strip()
+    table = page.between(text, "measured: use")
+    assert all(f"\n| {target} |" in table for target in ABOUT)
+
+
+def test_the_crossover_has_a_line_per_size_and_says_who_did_not_finish():
+    rows = [
+        row(work=f"simulate {size} samples on 2 cores, warm", peer=peer)
+        for size in ("1,000", "5,000")
+        for peer in ("DuckDB", "Polars", "core")
+    ]
+    never = Row(
+        work=rows[-1].work, peer="core", ours=rows[-1].ours, theirs=Figures(samples=(math.inf,)), unit="s",
+        bar="no bar, x", verdict=lambda _: True, value=0.0,
+    )  # fmt: skip
+    lines = page.crossover([*rows[:-1], never]).splitlines()
+    assert lines[2] == "| 1,000 | 4 s (2-6) | 1 s (1-1) | 1 s (1-1) | 1 s (1-1) |"
+    assert lines[3] == "| 5,000 | 4 s (2-6) | did not finish | 1 s (1-1) | 1 s (1-1) |"
+
+
+def test_a_test_that_was_not_run_counts_as_one_that_did_not_pass():
+    report = '<testsuites><testsuite tests="9" failures="1" errors="1" skipped="2"/></testsuites>'
+    assert counted(report) == (9, 4)

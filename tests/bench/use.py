@@ -1,0 +1,215 @@
+"""The thirteen targets of the pipeline over recorded use: which module measures each, at a trial's size and at full size.
+
+Modules are imported when they are asked for: without Spark, the other targets can still be measured.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tests.bench.harness import ROUNDS, Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How much is measured.
+
+    Attributes:
+        name: ``small`` shows that everything works; only ``full`` is a measurement.
+        rounds: Of each candidate.
+        scaling_rows: Samples of T10.
+        clients: Of T3.
+        limits: Of T3.
+        pairs: A side, of T4.
+        replayed: Samples of T2.
+        largest: Samples of T6; ``None`` = a billion, or what fits half of the free disk.
+        heaped: Samples of T7, which takes five times as many, too.
+        crossed: Samples of T8, smallest first.
+        brokers: Of T9.
+        groups: Of T9.
+        step_ms: Of T9.
+        exact: Test modules of T11.
+        seeds: Of T12.
+        sized: Clusters, groups and step in milliseconds, of T13.
+    """
+
+    name: str
+    rounds: int
+    scaling_rows: int
+    clients: int
+    limits: int
+    pairs: int
+    replayed: int
+    largest: int | None
+    heaped: int
+    crossed: tuple[int, ...]
+    brokers: int
+    groups: int
+    step_ms: int
+    exact: tuple[str, ...]
+    seeds: int
+    sized: tuple[int, int, int]
+
+
+FULL = Scale(
+    name="full", rounds=ROUNDS, scaling_rows=8_000_000, clients=350_000, limits=205_000, pairs=2_000_000,
+    replayed=5_760_000, largest=None, heaped=20_000_000,
+    crossed=(1_000_000, 5_000_000, 25_000_000, 100_000_000), brokers=6, groups=32, step_ms=30_000,
+    exact=("plan", "resolve", "simulate", "recommend", "rollup", "fold"), seeds=50, sized=(3, 12, 60_000),
+)  # fmt: skip
+SMALL = Scale(
+    name="small", rounds=1, scaling_rows=200_000, clients=3_000, limits=2_000, pairs=4_000,
+    replayed=100_000, largest=200_000, heaped=50_000, crossed=(100_000,), brokers=2, groups=4,
+    step_ms=300_000, exact=("rollup",), seeds=2, sized=(1, 2, 300_000),
+)  # fmt: skip
+SCALES = {one.name: one for one in (SMALL, FULL)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A row with what one has to know of it.
+
+    Attributes:
+        target: ``T1`` to ``T13``.
+        row: The figures.
+        when: Date, load of the machine before and after, rounds, and whether it was only a trial.
+    """
+
+    target: str
+    row: Row
+    when: str
+
+
+def t1(scale: Scale) -> Iterator[Row]:
+    """Starts."""
+    from tests.bench import spark_start
+
+    return spark_start.start_rows(scale.rounds)
+
+
+def t2(scale: Scale) -> Iterator[Row]:
+    """Windows against Python workers."""
+    from tests.bench import replaying
+
+    return replaying.t2(scale.rounds, scale.replayed)
+
+
+def t3(scale: Scale) -> Iterator[Row]:
+    """Resolving."""
+    from tests.bench import spark_resolve
+
+    return spark_resolve.rows(scale.rounds, scale.clients, scale.limits)
+
+
+def t4(scale: Scale) -> Iterator[Row]:
+    """The plan of a fleet."""
+    from tests.bench import spark_plan
+
+    return spark_plan.rows(max(2, scale.rounds), scale.pairs)
+
+
+def t5(_: Scale) -> Iterator[Row]:
+    """A preview with evidence, always at full size: it takes seconds."""
+    from tests.bench import evidence
+    from tests.bench.harness import interleaved
+
+    with evidence.workspace() as candidates:
+        taken = interleaved(candidates, warmup=True)
+    wall = taken["with"]["wall"]
+    yield Row(
+        work="preview with evidence, one tenant, 14 d at 30 s, 6 brokers, whole process", peer="the same without evidence",
+        ours=wall, theirs=taken["without"]["wall"], unit="s wall", bar="<= 3 s", verdict=lambda value: value <= 3,
+        value=wall.median,
+    )  # fmt: skip
+
+
+def t6(scale: Scale) -> Iterator[Row]:
+    """As many samples as fit."""
+    from tests.bench import replaying
+
+    return replaying.t6(scale.largest)
+
+
+def t7(scale: Scale) -> Iterator[Row]:
+    """Five times as many."""
+    from tests.bench import replaying
+
+    return replaying.t7(scale.rounds, scale.heaped)
+
+
+def t8(scale: Scale) -> Iterator[Row]:
+    """Against other engines."""
+    from tests.bench import replaying
+
+    return replaying.t8(scale.rounds, scale.crossed)
+
+
+def t9(scale: Scale) -> Iterator[Row]:
+    """One new day."""
+    from tests.bench import spark_rollup
+
+    return spark_rollup.rows(
+        scale.rounds, brokers=scale.brokers, groups=scale.groups, step_ms=scale.step_ms
+    )
+
+
+def t10(scale: Scale) -> Iterator[Row]:
+    """Two cores against one."""
+    from tests.bench import spark_start
+
+    return spark_start.scaling_rows(scale.rounds, scale.scaling_rows)
+
+
+def t11(scale: Scale) -> Iterator[Row]:
+    """Equal rows."""
+    from tests.bench import exactness
+
+    return exactness.rows(scale.exact)
+
+
+def t12(scale: Scale) -> Iterator[Row]:
+    """The model."""
+    from tests.bench import whatif_model
+
+    return whatif_model.rows(scale.seeds)
+
+
+def t13(scale: Scale) -> Iterator[Row]:
+    """Sizing on the made-up fleet."""
+    from tests.bench import sizing, sizing_rows
+
+    clusters, groups, step_ms = scale.sized
+    return sizing_rows.rows(
+        replace(sizing.FLEET, clusters=clusters, groups=groups, step_ms=step_ms)
+    )
+
+
+TARGETS: dict[str, tuple[str, Callable[[Scale], Iterator[Row]]]] = {
+    "T1": ("a session starts, tuned and from the class-data archive, against PySpark's defaults", t1),
+    "T2": ("simulate with windows, against the same in Python workers", t2),
+    "T3": ("resolve 350,000 clients against 205,000 limits", t3),
+    "T4": ("the plan of a fleet, three sides of 2 million rows, against the core", t4),
+    "T5": ("preview with evidence on the core, whole process", t5),
+    "T6": ("simulate a billion samples with a heap of 4 GB", t6),
+    "T7": ("five times the samples: time and smallest heap", t7),
+    "T8": ("simulate in four engines at 1, 5, 25 and 100 million samples", t8),
+    "T9": ("roll up one new day of thirty, at 30 million samples", t9),
+    "T10": ("two cores against one, two executors against one", t10),
+    "T11": ("rows of Spark equal the core's", t11),
+    "T12": ("the model against real brokers and the stepped limiter", t12),
+    "T13": ("right-sizing on a fleet whose demand is known", t13),
+}  # fmt: skip
+
+
+def measured(target: str, scale: Scale) -> Iterator[Measured]:
+    """The rows of a target, each with its circumstances."""
+    _, rows = TARGETS[target]
+    before = os.getloadavg()[0]
+    for row in rows(scale):
+        after = os.getloadavg()[0]
+        taken = len(row.ours.samples)
+        when = f"{time.strftime('%Y-%m-%d', time.gmtime())}, load {before:.1f} to {after:.1f}, {taken} sample{'s' * (taken > 1)}"
+        trial = "" if scale.name == "full" or target == "T5" else ", only a trial"
+        notes = f"; {'; '.join(row.notes)}" if row.notes else ""
+        yield Measured(target=target, row=replace(row, work=row.work + notes), when=when + trial)

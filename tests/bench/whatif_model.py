@@ -1,0 +1,81 @@
+"""T12: how far the model of throttling is from real brokers (recorded runs) and from Kafka's limiter stepped request by request.
+
+Nothing is measured in time here: the recorded runs lie in tests/recording, the grid is made from seeds.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.throttle import simulate
+from tests.bench.harness import Figures, Row, say
+from tests.recording import compare, fixture
+from tests.recording.truth import DELAY_BOUND, TIME_BOUND
+from tests.usage import test_stepper as grid
+from tests.usage.stepper import limited
+
+FIRST_SEED = 9001
+"""Of seeds that nothing was chosen on and no test uses."""
+
+VOLATILITIES, FACTORS = (0.3, 0.9), (0.8, 1.1, 1.5, 2.2)
+TOTAL_BOUND, SHARE_WITHIN = 0.05, 0.9
+
+
+def broker_rows() -> Iterator[Row]:
+    """The recorded runs, producers and consumers apart: each run's sum of throttled time, and its worst delay."""
+    for kind in ("produce", "fetch"):
+        totals = [
+            compare.total(found)
+            for number in fixture.numbers()
+            if (found := [one for one in compare.rows(fixture.read(number)) if one.case.kind == kind])
+        ]  # fmt: skip
+        for what, bound in (("throttled", TIME_BOUND), ("worst", DELAY_BOUND)):
+            off = tuple(abs(getattr(one, what).off) for one in totals)
+            enough = len(off) >= 5
+            name = "throttled time" if what == "throttled" else "worst delay"
+            yield Row(
+                work=f"{name} told of {kind} on real brokers, the worst of {len(off)} runs", peer="", theirs=None,
+                ours=Figures(samples=off), unit="of the true figure too much or too little", bar=f"<= {bound:g} in >= 5 runs",
+                verdict=lambda value, bound=bound, enough=enough: value <= bound and enough, value=max(off),
+            )  # fmt: skip
+
+
+def grid_rows(seeds: int) -> Iterator[Row]:
+    """The synthetic grid: the total of the worst step is judged, and the cases of all steps; ranges are over the steps."""
+    cells = list(itertools.product(range(FIRST_SEED, FIRST_SEED + seeds), VOLATILITIES, FACTORS))
+    say(f"{len(cells):,} settings, stepped request by request")
+    true = {
+        cell: limited(grid.ready_at(*cell[:2]), grid.MEAN * cell[2], grid.SECONDS * 1000).late_ms
+        for cell in cells
+    }
+    whole = sum(true.values())
+    off, within = [], []
+    for step_s in grid.STEPS:
+        told = {cell: throttled(cell, step_s) for cell in cells}
+        off.append((sum(told.values()) - whole) / whole)
+        within.append(sum(not grid.beyond(told[cell], true[cell]) for cell in cells) / len(cells))
+        say(f"  {step_s} s: total {off[-1]:+.3f}, within {within[-1]:.3f}")
+    work = f"{len(cells):,} settings of {seeds} unseen seeds at {', '.join(map(str, grid.STEPS))} s"
+    yield Row(
+        work=f"{work}: total throttled time, the worst step", peer="", theirs=None, ours=Figures(samples=tuple(map(abs, off))),
+        unit="of the stepper's too much or too little", bar=f"<= {TOTAL_BOUND:g}",
+        verdict=lambda value: value <= TOTAL_BOUND, value=max(map(abs, off)),
+    )  # fmt: skip
+    yield Row(
+        work=f"{work}: within max(10 %, 60 s) of the stepper", peer="", theirs=None, ours=Figures(samples=tuple(within)),
+        unit="of the cases", bar=f">= {SHARE_WITHIN:g}", verdict=lambda value: value >= SHARE_WITHIN,
+        value=sum(within) / len(within),
+    )  # fmt: skip
+
+
+def throttled(cell: tuple[int, float, float], step_s: int) -> int:
+    """What the model tells from the gauge as it was scraped."""
+    seed, volatility, factor = cell
+    series = grid.recorded(grid.ready_at(seed, volatility), step_s)
+    return simulate(QuotaType.PRODUCE, series, int(grid.MEAN * factor)).throttled_ms
+
+
+def rows(seeds: int) -> Iterator[Row]:
+    """All of T12."""
+    yield from broker_rows()
+    yield from grid_rows(seeds)
