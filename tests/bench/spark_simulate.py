@@ -1,0 +1,156 @@
+"""Replaying and sizing recorded use: `python -m tests.bench.spark_simulate t2|t6|t7|t8|t13|switch`, a table on stdout.
+
+Each figure is a command of its own, so that it can be taken when the machine is quiet. Fewer rows: `--rows N`.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.bench.harness import ROUNDS, say
+
+T2_ROWS = 5_760_000
+T7_ROWS = 20_000_000
+T8_ROWS = (1_000_000, 5_000_000, 25_000_000, 100_000_000)
+SWITCH_ROWS = (1_000_000, 4_000_000, 16_000_000)
+BYTES_PER_ROW = 6
+HEAPS = ("400m", "500m", "600m", "700m", "800m", "1g", "1300m", "1600m", "2g", "3g", "4g")
+SECONDS = 7_200
+
+
+def sample(*words: object, fails: bool = False) -> dict[str, object] | None:
+    """One process; its JSON, or nothing where it may fail and does."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "tests.bench.spark_replay", *map(str, words)],
+        capture_output=True, text=True, check=False, timeout=SECONDS,
+    )  # fmt: skip
+    if answer.returncode:
+        if fails:
+            return None
+        raise SystemExit(f"{words} failed:\n{answer.stderr[-3000:]}")
+    return json.loads(answer.stdout) if answer.stdout.strip() else {}
+
+
+@contextmanager
+def samples(rows: int) -> Iterator[str]:
+    """A folder with so many samples."""
+    with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
+        say(f"making {rows:,} samples")
+        _ = sample("make", rows, f"{folder}/samples")
+        yield f"{folder}/samples"
+
+
+def medians(found: dict[str, object] | None) -> dict[str, float]:
+    assert found is not None
+    taken = found["seconds"]
+    assert isinstance(taken, dict)
+    for way, each in taken.items():
+        say(
+            f"  {way}: {[round(one, 2) for one in each]} s, answer {found['answer']}, {found['rss_mb']} MB"
+        )
+    return {way: statistics.median(each) for way, each in taken.items()}
+
+
+def row(*cells: object) -> None:
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def verdict(value: float, bar: float) -> str:
+    return f"{value:.2f} (bar {bar:g}: {'met' if value <= bar else 'MISSED'})"
+
+
+def t2(rows: int) -> None:
+    """Windows against the same recursion in Python workers, sessions included, warm."""
+    with samples(rows) as folder:
+        found = medians(sample("spark", folder, "native,arrow,pandas", ROUNDS, "local[2]", "2g"))
+    row("T2", f"{rows:,} rows", f"native {found['native']:.2f} s", "of applyInArrow", verdict(found["native"] / found["arrow"], 0.75))  # fmt: skip
+    row("T2", f"{rows:,} rows", f"native {found['native']:.2f} s", "of applyInPandas", verdict(found["native"] / found["pandas"], 0.6))  # fmt: skip
+
+
+def t6(rows: int | None) -> None:
+    """The largest that fits half of the free disk, at most a billion, with a heap of 4 GB."""
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    # Spark spills about five times what compressed samples take.
+    wanted = rows or min(1_000_000_000, free // 2 // (6 * BYTES_PER_ROW))
+    with samples(wanted) as folder:
+        found = medians(sample("spark", folder, "native", 1, "local[2]", "4g"))
+    row("T6", f"{wanted:,} rows", f"{found['native']:.0f} s", "heap 4 GB", "finished (met)")
+
+
+def t7(rows: int) -> None:
+    """Five times the rows: time, and the smallest heap that finishes."""
+    taken: list[float] = []
+    heaps: list[str] = []
+    for amount in (rows, 5 * rows):
+        with samples(amount) as folder:
+            taken.append(medians(sample("spark", folder, "native", 2, "local[2]", "4g"))["native"])
+            for heap in HEAPS:
+                if sample("spark", folder, "native", 1, "local[2]", heap, fails=True) is not None:
+                    heaps.append(heap)
+                    break
+            else:
+                raise SystemExit(f"no heap up to {HEAPS[-1]} was enough for {amount:,} rows")
+    sizes = [int(one[:-1]) * (1000 if one.endswith("g") else 1) for one in heaps]
+    row("T7", f"{rows:,} x 5 rows", f"{taken[0]:.1f} -> {taken[1]:.1f} s", "time", verdict(taken[1] / taken[0], 5.5))  # fmt: skip
+    row("T7", f"{rows:,} x 5 rows", f"{heaps[0]} -> {heaps[1]}", "smallest heap", verdict(sizes[1] / sizes[0], 1.5))  # fmt: skip
+
+
+def t8(sizes: Sequence[int]) -> None:
+    """The same question in four engines, files read each time; where the JVM pays."""
+    for amount in sizes:
+        with samples(amount) as folder:
+            found = medians(sample("spark", folder, "native", 3, "local[2]", "4g"))
+            answers = set()
+            for engine in ("duckdb", "polars", "core"):
+                told = sample(engine, folder, 1 if engine == "core" else 3, fails=True)
+                if told is None:
+                    row("T8", f"{amount:,} rows", engine, "did not finish", "")
+                    continue
+                answers.add(json.dumps(told["answer"]))
+                found |= medians(told)
+            assert len(answers) <= 1, answers
+        for engine in found:
+            bar = 2.5 if amount == 25_000_000 and engine == "duckdb" else None
+            ratio = found["native"] / found[engine]
+            row("T8", f"{amount:,} rows", f"{engine} {found[engine]:.2f} s", "Spark against it", verdict(ratio, bar) if bar else f"{ratio:.2f}")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["t2", "t6", "t7", "t8", "t13", "switch"])
+    parser.add_argument("--rows", type=int, action="append", help="instead of the usual size")
+    parser.add_argument(
+        "--public",
+        type=Path,
+        help="t13: a folder with CSV files of public series (timestamp,value)",
+    )
+    asked = parser.parse_args()
+    first = asked.rows[0] if asked.rows else None
+    match asked.what:
+        case "t2":
+            t2(first or T2_ROWS)
+        case "t6":
+            t6(first)
+        case "t7":
+            t7(first or T7_ROWS)
+        case "t8":
+            t8(asked.rows or T8_ROWS)
+        case "switch":
+            from tests.bench import spark_switch
+
+            spark_switch.switch(asked.rows or list(SWITCH_ROWS), rounds=3)
+        case _:
+            from tests.bench import sizing
+
+            sizing.t13(asked.public)
+
+
+if __name__ == "__main__":
+    main()

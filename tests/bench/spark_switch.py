@@ -1,0 +1,110 @@
+"""Where `kquota spark simulate --engine auto` changes from the core to Spark: whole commands on a lake, files read, JVM started."""
+
+import datetime as dt
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.client.clock import SystemClock
+from reconciler.lake import arrow, pace
+from reconciler.lake.lake import Lake
+from reconciler.lake.looks import begin_ms
+from reconciler.lake.manifest import Unit
+from reconciler.lake.store import opened
+from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE, Table
+from tests.bench.harness import say
+
+CLUSTER, STEP_MS, DAYS = "bench", 30_000, 14
+FIRST = dt.date(2026, 11, 1)
+PER_DAY = DAY_MS // STEP_MS
+
+
+def _table(table: Table, rows: int, **columns: object) -> pa.Table:
+    """Columns of arrays, or of one value for all rows; what is left out is empty."""
+    schema = arrow.schema(table)
+    empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}
+    made = []
+    for one in schema:
+        value = columns.get(one.name, None if one.nullable else empty.get(one.type, 0))
+        plain = value if isinstance(value, (np.ndarray, pa.Array)) else [value] * rows
+        made.append(pa.array(plain, one.type))
+    return pa.table(made, schema=schema)
+
+
+def lake(folder: Path, rows: int) -> int:
+    """A cluster whose users are all limited; every limit is about to change. Gives how many samples there are."""
+    into = Lake(opened(str(folder), create=True), clock=SystemClock(), run_id="bench")
+    users = max(1, rows // (DAYS * PER_DAY))
+    draw = np.random.default_rng(1)
+    for number in range(DAYS):
+        day = FIRST + dt.timedelta(days=number)
+        count = users * PER_DAY
+        made = _table(
+            USAGE_SAMPLE, count, cluster_id=CLUSTER, quota_type="produce", group_kind="user",
+            user=pa.array([f"user-{one}" for one in range(users) for _ in range(PER_DAY)]),
+            broker_id="1", ts_ms=np.tile(begin_ms(day) + np.arange(PER_DAY) * STEP_MS, users),
+            dt_ms=STEP_MS, rate_units=draw.integers(0, 10_000_000, count), throttle_ms=0,
+            censored="no", day=day,
+        )  # fmt: skip
+        pacing = pace.inputs(Cadence(step_ms=STEP_MS, max_gap_ms=5 * STEP_MS))
+        _ = into.commit(
+            Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day), made, None, inputs=pacing
+        )
+    look = {
+        "cluster_id": CLUSTER,
+        "snapshot_id": "look",
+        "observed_at_ms": begin_ms(FIRST),
+        "day": FIRST,
+    }
+    entries = _table(
+        QUOTA_ENTRY, 1, **look, entity_json='[["user",null]]', quota_key="producer_byte_rate", value=6e6
+    )  # fmt: skip
+    for table, made in ((SNAPSHOT, _table(SNAPSHOT, 1, **look, entries=1)), (QUOTA_ENTRY, entries)):
+        _ = into.commit(Unit(table=table, cluster_id=CLUSTER, day=FIRST), made, None)
+    return users * PER_DAY * DAYS
+
+
+def switch(sizes: list[int], rounds: int) -> None:
+    """Both engines on lakes of these sizes, in turn."""
+    end = FIRST + dt.timedelta(days=DAYS)
+    for wanted in sizes:
+        with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
+            say(f"a lake of about {wanted:,} samples")
+            amount = lake(Path(folder) / "lake", wanted)
+            after = Path(folder) / "after.json"
+            after.write_text(json.dumps(_after()))
+            taken: dict[str, list[float]] = {"core": [], "spark": []}
+            for _ in range(rounds):
+                for engine, seconds in taken.items():
+                    command = [
+                        sys.executable, "-m", "reconciler", "spark", "simulate", "--lake", f"{folder}/lake",
+                        "--after", str(after), "--from", str(FIRST), "--to", str(end), "--engine", engine,
+                        "--memory", "2g", "--format", "json",
+                    ]  # fmt: skip
+                    start = time.perf_counter()
+                    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+                    if answer.returncode:
+                        raise SystemExit(
+                            f"{engine} ended with {answer.returncode}:\n{answer.stderr[-3000:]}"
+                        )
+                    seconds.append(time.perf_counter() - start)
+                    say(f"  {engine}: {seconds[-1]:.1f} s")
+            core, spark = (sorted(each)[len(each) // 2] for each in taken.values())
+            print(f"| switch | {amount:,} rows | core {core:.1f} s | Spark {spark:.1f} s | {core / spark:.2f} |", flush=True)  # fmt: skip
+
+
+def _after() -> dict[str, object]:
+    from reconciler.quota.entity import DEFAULT, entity
+    from reconciler.quota.keys import Key
+    from reconciler.quota.state import State
+    from reconciler.render.json_state import state_document
+
+    state = State().with_values([(entity(user=DEFAULT), Key.PRODUCER_BYTE_RATE, 5e6)])
+    return state_document(state, cluster_id=CLUSTER, taken_at="2026-11-15T00:00:00Z")
