@@ -4,12 +4,15 @@ import itertools
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from reconciler.errors import LakeConflict, LakeError
+from reconciler.lake import arrow
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.spark import reading, rollup, running, writing
@@ -221,6 +224,28 @@ def test_rows_are_read_by_cluster_and_day_and_from_named_files_alone(
         for one in lake.manifests(USAGE_SAMPLE, ["b"], lakes.day(1), lakes.day(1))
         for file in one.files
     }
+
+
+def test_a_nullable_column_that_came_later_is_null_in_older_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = lakes.lake(tmp_path)
+    rows = lakes.samples("b", lakes.day(0))
+    newer = lakes.commit(lake, "b", lakes.day(0), rows)
+    unit = Unit(table=USAGE_SAMPLE, cluster_id="b", day=lakes.day(1))
+    older = [{**row, "day": lakes.day(1), "ts_ms": row["ts_ms"] + lakes.DAY_MS} for row in rows]
+    table = pa.Table.from_pylist(older, schema=arrow.schema(USAGE_SAMPLE)).drop_columns(
+        "throttle_ms"
+    )
+    (tmp_path / "older").mkdir()
+    pq.write_table(table, tmp_path / "older" / "x.parquet")
+    lake.commit_files(unit, [lake.taken("older/x.parquet")], None)
+    frame = reading.frame(spark, lake, USAGE_SAMPLE)
+    assert tuple(frame.columns) == USAGE_SAMPLE.names
+    assert frame.count() == 2 * newer.rows
+    assert frame.where(f"day = DATE'{lakes.day(1)}' AND throttle_ms IS NULL").count() == len(older)
+    run(spark, lake)
+    assert_is(lake, [*rows, *({**row, "throttle_ms": None} for row in older)])
 
 
 def test_a_file_that_is_cut_off_is_an_error_and_not_fewer_rows(

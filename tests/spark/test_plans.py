@@ -1,0 +1,40 @@
+"""The checks of plans find what they are there for."""
+
+import pytest
+from pyspark.sql import SparkSession, Window
+from pyspark.sql import functions as fn
+
+from tests.spark import plans
+
+pytestmark = pytest.mark.integration
+
+
+def test_python_for_each_row_is_found(spark: SparkSession) -> None:
+    slow = fn.udf(lambda value: value + 1, "bigint")
+    with pytest.raises(AssertionError, match=r"(?:Batch|Arrow)EvalPython"):
+        plans.of(spark.range(3).select(slow("id"))).assert_native()
+
+
+def test_joins_that_compare_everything_are_found(spark: SparkSession) -> None:
+    left, right = spark.range(3).toDF("a"), spark.range(3).toDF("b")
+    for joined in (left.join(right, left.a < right.b), left.crossJoin(right.hint("merge"))):
+        with pytest.raises(AssertionError, match=r"CartesianProduct|BroadcastNestedLoopJoin"):
+            plans.of(joined).assert_native()
+    plans.of(left.join(right, left.a == right.b)).assert_native()
+
+
+def test_windows_over_one_order_pass_and_over_two_do_not(spark: SparkSession) -> None:
+    rows = spark.range(9).select("id", (fn.col("id") % 2).alias("k"), (-fn.col("id")).alias("n"))
+    over = Window.partitionBy("k").orderBy("id")
+    once = rows.withColumn("a", fn.sum("id").over(over)).withColumn("b", fn.lag("a").over(over))
+    plans.of(once).assert_one_window_pass()
+    twice = once.withColumn("c", fn.sum("id").over(Window.partitionBy("n").orderBy("k")))
+    with pytest.raises(AssertionError, match="Window"):
+        plans.of(twice).assert_one_window_pass()
+
+
+def test_a_plan_that_ran_counts_as_it_was_executed(spark: SparkSession) -> None:
+    frame = spark.range(9).groupBy((fn.col("id") % 2).alias("k")).count()
+    assert plans.of(frame).count("Exchange") == 1
+    frame.collect()
+    assert plans.of(frame).count("Exchange") == 1
