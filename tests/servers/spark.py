@@ -157,7 +157,6 @@ class ConnectServer:
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.catalogImplementation": "in-memory",
-            "spark.pyspark.python": sys.executable,
         }
         try:
             self._script(
@@ -205,6 +204,7 @@ class ConnectServer:
             **os.environ, **LOOPBACK,
             "SPARK_HOME": str(archive.spark_home()), "SPARK_PID_DIR": folder, "SPARK_LOG_DIR": folder,
             "SPARK_IDENT_STRING": "tests",
+            "PYSPARK_PYTHON": sys.executable,  # of its Python workers; it takes no setting for that
         }  # fmt: skip
 
     def _script(self, verb: str, *words: str) -> None:
