@@ -1,0 +1,31 @@
+"""The example that walks the whole pipeline on a recording: its commands, its page, its last table."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "pipeline.py"
+
+
+@pytest.mark.integration
+def test_the_recording_goes_from_prometheus_answer_to_page_in_one_command(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), "--keep", str(tmp_path), "--recording", "6"],
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    commands = [line.split()[2:4] for line in done.stdout.splitlines() if line.startswith("$ ")]
+    assert [" ".join(one[:2]) if one[0] == "spark" else one[0] for one in commands] == [
+        "spark ingest", "plan", "spark rollup", "spark simulate", "spark report",
+    ]  # fmt: skip
+    told = re.findall(r"produce +\d+ kB/s +(\d+) s +(\d+) s +(\d+) s +(\d+) s", done.stdout)
+    assert len(told) == 5
+    for throttled, truly, worst, really in (map(int, one) for one in told):
+        assert abs(throttled - truly) <= 0.15 * truly
+        assert abs(worst - really) <= 0.20 * really
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert (tmp_path / "evidence").is_dir()
