@@ -178,6 +178,7 @@ def test_stale_evidence_says_nothing(kquota, folder, cluster):
     ran = kquota("plan", "--no-inventory", "--format", "json")
     assert ran.code == 0
     assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
+    assert {one["why"] for one in rows_of(ran).values()} == {"no evidence counts"}
     assert "hours ago; 36 are allowed" in ran.err
     assert kquota("plan", "--no-inventory", "--require-evidence").code == 5
 

@@ -236,6 +236,14 @@ def test_evidence_that_ends_too_long_ago_counts_as_none(lake: Lake, to: rows.Wat
     assert "published in the future" in opened(to, day=1).note.stale
 
 
+def test_evidence_is_as_old_as_its_window_and_not_as_its_publication(
+    lake: Lake, to: rows.Watched
+) -> None:
+    published(lake, to)
+    publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(5))
+    assert "72 hours ago" in opened(to, day=5).note.stale
+
+
 def test_a_window_without_any_sample_counts_as_none(lake: Lake, to: rows.Watched) -> None:
     publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
     found = opened(to)

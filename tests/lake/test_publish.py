@@ -217,6 +217,16 @@ def test_the_broker_that_answered_least_decides_the_coverage(lake: Lake, to: row
     assert published(lake, to, 1).coverage_ppm == 1120 * 30_000 * MILLION // DAY_MS
 
 
+def test_a_broker_that_never_answered_leaves_nothing_covered(lake: Lake, to: rows.Watched) -> None:
+    content = pa.concat_tables(
+        [rows.up(brokers=("1",), moments=2880), rows.up(brokers=("2",), moments=4)]
+    )
+    silent = content.set_column(4, "up", pa.array([True] * 2880 + [False] * 4))
+    lake.commit(rows.unit(TARGET_UP), silent, None)
+    lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
+    assert published(lake, to, 1).coverage_ppm == 0
+
+
 def test_a_cluster_of_which_nothing_was_recorded_is_published_as_that(
     lake: Lake, to: rows.Watched
 ) -> None:

@@ -76,6 +76,13 @@ def test_every_setting_of_a_tier_becomes_its_value():
     assert rule.sized(QuotaType.FETCH) == tier
 
 
+def test_zero_tolerates_nothing_and_is_not_taken_for_unset():
+    strict = {"newThrottledPerDay": "0s", "maxDelay": "0s"}
+    policy = policy_of({"failOn": strict, "tiers": {"own": {"share": 0.5, **strict}}})
+    nothing = Tolerance(new_throttled_ms_per_day=0, max_delay_ms=0)
+    assert {one.tolerance for one in policy.rules} == {nothing}
+
+
 def test_a_number_is_the_share_and_a_known_name_keeps_the_rest():
     (gold,) = [one for one in policy_of(WRITTEN).rules if one.name == "gold"]
     assert gold.tier == replace(GOLD, share_ppm=2_000)

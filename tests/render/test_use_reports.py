@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.render.documents import dump
 from reconciler.render.use_json import report_document
-from reconciler.render.use_sheets import Sheet, sheets
+from reconciler.render.use_sheets import Sheet, sheets, usage_sheet
 from reconciler.render.use_text import headline, report_markdown, report_text
 from reconciler.usage.findings import Simulation
 from reconciler.usage.reports import UsageReport
@@ -80,6 +80,13 @@ def test_a_figure_that_is_not_known_is_no_zero() -> None:
     text = page(whole_report())
     assert ">not known</text>" in text
     assert ">≥ 30 min a day</text>" in text
+
+
+def test_a_percentile_that_is_not_known_is_not_called_no_limit() -> None:
+    unknown = replace(USAGE, limit_units=None, p50_units=None, p95_units=None, p99_units=None)
+    (row,) = usage_sheet([unknown]).rows
+    assert row[4] == "no limit"
+    assert row[6:9] == ("-", "-", "-")
 
 
 def test_a_sheet_with_a_crooked_row_cannot_be_built() -> None:

@@ -365,6 +365,11 @@ def request(delays, *, user="alice", client_id=""):
     ]
 
 
+def test_without_any_look_a_delay_leaves_request_time_unknown_and_no_delay_does_not():
+    done = day([*broker(1, AT), *request([NAN, 900, 0, NAN])])
+    assert column(done, "censored") == ["no", "unknown", "no", "no"]
+
+
 def test_a_client_whose_request_quota_throttles_it_wanted_more_than_it_sent():
     seen = look(START, ("alice", PRODUCER, 1e6), (DEFAULT, REQUEST, 10.0))
     done = day([*throttled(), *request([NAN, 900, NAN, NAN])], looks=[seen])

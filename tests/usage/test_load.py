@@ -20,6 +20,11 @@ def test_load_is_served_over_what_replication_leaves() -> None:
     assert (found.coincident_ppm, found.overload_ms, found.basis) == (1_000_000, 0, Basis.MEASURED)
 
 
+def test_the_smallest_budget_of_a_window_counts() -> None:
+    found = load([moment(300, replication=200), moment(300, replication=400)], 1_000)
+    assert found.budget_units == 400
+
+
 def test_time_over_the_budget_is_counted() -> None:
     found = load([moment(801), moment(800), moment(900, dt=500)], 1_000)
     assert found.overload_ms == 1_000 + 500

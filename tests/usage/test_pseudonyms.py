@@ -27,6 +27,11 @@ def test_equal_names_of_one_kind_stay_equal_and_nothing_else_does() -> None:
     assert NAMES.name("user", "alice") != Pseudonyms(KEY[::-1]).name("user", "alice")
 
 
+def test_a_user_and_a_client_id_of_one_name_cannot_be_told_to_be_one() -> None:
+    user, client_id = NAMES.name("user", "alice"), NAMES.name("client-id", "alice")
+    assert user.removeprefix("user-") != client_id.removeprefix("client-id-")
+
+
 def test_what_has_no_name_gets_none() -> None:
     assert NAMES.name("user", "") == ""
     assert NAMES.bucket(bucket_of("alice")).client_id == ""

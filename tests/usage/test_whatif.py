@@ -241,6 +241,17 @@ def test_series_recorded_under_another_number_are_read_and_named():
     )
 
 
+def test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told():
+    before = state(
+        {entity(user="alice", client_id="a"): 10.0, entity(user="alice", client_id="b"): 20.0}
+    )
+    seen = {"1": [bucket_of("alice", "a"), bucket_of("alice", "b")]}
+    question = ask(before, state({ALICE: 50.0}), seen)
+    (row,) = [one for one in question.asked if one.bucket == bucket_of("alice")]
+    assert len(row.parts) == 2
+    assert (row.before_units, row.after_units) == (10, 50)
+
+
 def test_an_empty_series_says_so():
     question = ask(state({ALICE: 1.0}), state({ALICE: 2.0}), {"1": [bucket_of("alice")]})
     (row,) = rows(question, {})
