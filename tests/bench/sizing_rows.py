@@ -1,34 +1,46 @@
-"""T13 as rows: what `sizing` found on the made-up fleet, the medians of each tier against the bars."""
+"""T13 as rows: what sizing sets on the made-up fleet and on seeded clients, the medians against the bars."""
 
 from collections.abc import Iterator, Sequence
 
-from tests.bench import sizing
+from reconciler.usage.sizing import SILVER, Advice
+from tests.bench import sizing, sizing_fleet
 from tests.bench.harness import Figures, Row, say
-from tests.bench.sizing import QUOTA_BAR, SHARE_BAR, Sized
+from tests.bench.sizing_fleet import QUOTA_BAR, SHARE_BAR
 from tests.fleet.spec import Fleet
 
-
-def rows(fleet: Fleet) -> Iterator[Row]:
-    """Two rows a tier; groups that are given no number are counted, and are in no median."""
-    say(f"sizing {fleet.clusters * fleet.groups} groups under {len(sizing.TIERS)} tiers")
-    found = list(sizing.sized(fleet))
-    for tier in sizing.TIERS:
-        yield from of_tier(tier.name, [one for one in found if one.tier == tier.name])
+PROMISED = 2.0
+"""`sizing.judged` tells a share of twice the promise; the other module one of the promise."""
 
 
-def of_tier(name: str, found: Sequence[Sized]) -> Iterator[Row]:
-    """The share of its promise and the limit against the oracle's, of all groups that got a number."""
-    numbers = [one for one in found if one.share is not None and one.ratio is not None]
-    shares = tuple(one.share for one in numbers if one.share is not None)
-    ratios = tuple(one.ratio for one in numbers if one.ratio is not None)
-    work = f"limits for tier {name}, {len(numbers)} of {len(found)} groups given one"
-    for what, unit, figures, bar in (
-        ("throttled on the unseen week", "of the promise", shares, SHARE_BAR),
-        ("limit", "of the oracle's", ratios, QUOTA_BAR),
+def rows(fleet: Fleet, seeds: int) -> Iterator[Row]:
+    """Two rows for each tier on the fleet, two for the clients; who is given no number is counted, and is in no median."""
+    say(f"sizing {fleet.clusters * fleet.groups} groups under {len(sizing_fleet.TIERS)} tiers")
+    found = list(sizing_fleet.sized(fleet))
+    for tier in sizing_fleet.TIERS:
+        mine = [(one.share, one.ratio) for one in found if one.tier == tier.name]
+        sized = [(share, ratio) for share, ratio in mine if share is not None and ratio is not None]
+        yield from of_set(
+            f"fleet with known demand, tier {tier.name}: {len(sized)} of {len(mine)} groups", sized
+        )
+    say(f"sizing {seeds} seeded clients")
+    judged = [sizing.judged(sizing.demand(seed)) for seed in range(seeds)]
+    numbers = [
+        (share * PROMISED, ratio)
+        for advice, share, ratio in judged
+        if advice in {Advice.CHANGE, Advice.KEEP, Advice.REFUSED}
+    ]
+    yield from of_set(f"seeded clients, tier {SILVER.name}: {len(numbers)} of {seeds}", numbers)
+
+
+def of_set(who: str, found: Sequence[tuple[float, float]]) -> Iterator[Row]:
+    """The throttled share of the promise, and the limit against the oracle's."""
+    for number, what, unit, bar in (
+        (0, "throttled on the unseen week", "of the promise", SHARE_BAR),
+        (1, "limit", "of the oracle's", QUOTA_BAR),
     ):
-        if figures:
-            ours = Figures(samples=figures)
+        if found:
+            ours = Figures(samples=tuple(one[number] for one in found))
             yield Row(
-                work=f"{work}: {what}", peer="", ours=ours, theirs=None, unit=unit, bar=f"<= {bar:g}",
+                work=f"{who} given a limit: {what}", peer="", ours=ours, theirs=None, unit=unit, bar=f"<= {bar:g}",
                 verdict=lambda value, bar=bar: value <= bar, value=ours.median,
             )  # fmt: skip

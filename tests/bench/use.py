@@ -31,7 +31,7 @@ class Scale:
         step_ms: Of T9.
         exact: Test modules of T11.
         seeds: Of T12.
-        sized: Clusters, groups and step in milliseconds, of T13.
+        sized: Clusters, groups, step in milliseconds and seeded clients, of T13.
     """
 
     name: str
@@ -49,19 +49,19 @@ class Scale:
     step_ms: int
     exact: tuple[str, ...]
     seeds: int
-    sized: tuple[int, int, int]
+    sized: tuple[int, int, int, int]
 
 
 FULL = Scale(
     name="full", rounds=ROUNDS, scaling_rows=8_000_000, clients=350_000, limits=205_000, pairs=2_000_000,
     replayed=5_760_000, largest=None, heaped=20_000_000,
     crossed=(1_000_000, 5_000_000, 25_000_000, 100_000_000), brokers=6, groups=32, step_ms=30_000,
-    exact=("plan", "resolve", "simulate", "recommend", "rollup", "fold"), seeds=50, sized=(3, 12, 60_000),
+    exact=("plan", "resolve", "simulate", "recommend", "rollup", "fold"), seeds=50, sized=(3, 12, 60_000, 40),
 )  # fmt: skip
 SMALL = Scale(
     name="small", rounds=1, scaling_rows=200_000, clients=3_000, limits=2_000, pairs=4_000,
     replayed=100_000, largest=200_000, heaped=50_000, crossed=(100_000,), brokers=2, groups=4,
-    step_ms=300_000, exact=("rollup",), seeds=2, sized=(1, 2, 300_000),
+    step_ms=300_000, exact=("rollup",), seeds=2, sized=(1, 2, 300_000, 2),
 )  # fmt: skip
 SCALES = {one.name: one for one in (SMALL, FULL)}
 
@@ -176,13 +176,12 @@ def t12(scale: Scale) -> Iterator[Row]:
 
 
 def t13(scale: Scale) -> Iterator[Row]:
-    """Sizing on the made-up fleet."""
-    from tests.bench import sizing, sizing_rows
+    """Sizing where the demand is known."""
+    from tests.bench import sizing_fleet, sizing_rows
 
-    clusters, groups, step_ms = scale.sized
-    return sizing_rows.rows(
-        replace(sizing.FLEET, clusters=clusters, groups=groups, step_ms=step_ms)
-    )
+    clusters, groups, step_ms, seeds = scale.sized
+    fleet = replace(sizing_fleet.FLEET, clusters=clusters, groups=groups, step_ms=step_ms)
+    return sizing_rows.rows(fleet, seeds)
 
 
 TARGETS: dict[str, tuple[str, Callable[[Scale], Iterator[Row]]]] = {

@@ -1,0 +1,190 @@
+"""T13: right-sizing on a made-up fleet whose demand is known: the promise kept on the unseen week, and how much is given away.
+
+For each group: `usage.sizing.recommend` sees 21 days, the last 7 held out. The oracle knows the true demand of the held-out
+week and takes the smallest limit that keeps the tier's promise there. Told: the throttled share that the recommended limit
+makes of the true demand, and the limit against the oracle's; the bars are 2 x the tier's share and 1.3, in the median.
+"""
+
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from reconciler.usage.samples import QuotaType, Sample
+from reconciler.usage.sizing import BATCH, GOLD, SILVER, WEEK_MS, Advice, Case, Tier, recommend
+from reconciler.usage.throttle import arrivals, simulate
+from tests.fleet import demand
+from tests.fleet.spec import Fleet
+
+FLEET = Fleet(
+    clusters=3, brokers=3, groups=12, days=21, step_ms=60_000, seed=13, kinds=(QuotaType.PRODUCE,)
+)
+TIERS = (GOLD, SILVER, BATCH)
+SHARE_BAR, QUOTA_BAR = 2.0, 1.3
+
+Series = dict[str, tuple[Sample, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """One group under one tier.
+
+    Attributes:
+        cluster: Its cluster.
+        group: Its number.
+        tier: Which promise.
+        advice: In a word.
+        target: The recommended limit; ``None`` = none.
+        oracle: The smallest limit that keeps the promise on the true demand of the held-out week.
+        share: Throttled share of the true demand of that week under the target, of the worst broker, as a multiple of
+            what the tier allows.
+    """
+
+    cluster: int
+    group: int
+    tier: str
+    advice: Advice
+    target: int | None
+    oracle: int
+    share: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The recommended limit against the oracle's."""
+        return None if self.target is None else self.target / self.oracle
+
+
+def recorded(fleet: Fleet, cluster: int) -> Iterator[tuple[int, int | None, Series, Series]]:
+    """(group, limit at the end, what was recorded, what was wanted) of each group; series by broker."""
+    parts = list(demand.days(fleet, cluster))
+    ts = np.concatenate([one.ts for one in parts])
+    up = np.concatenate([one.up for one in parts], axis=1)
+    wanted = np.concatenate([one.wanted for one in parts], axis=-1)[0]
+    served = np.concatenate([one.served for one in parts], axis=-1)[0]
+    waits = np.concatenate([one.waits_ms for one in parts], axis=-1)[0]
+    limits = np.concatenate([one.limit for one in parts], axis=-1)[0]
+    for group in range(fleet.groups):
+        seen: Series = {}
+        true: Series = {}
+        for broker in range(fleet.brokers):
+            cells = served[group, broker], waits[group, broker], limits[group]
+            seen[str(broker)] = _samples(fleet, ts, up[broker], *cells)
+            nothing = np.zeros_like(ts)
+            true[str(broker)] = _samples(
+                fleet, ts, up[broker] | True, wanted[group, broker], nothing, nothing
+            )
+        yield group, int(limits[group][-1]) or None, seen, true
+
+
+def _samples(
+    fleet: Fleet,
+    ts: np.ndarray,
+    up: np.ndarray,
+    rates: np.ndarray,
+    waits: np.ndarray,
+    limits: np.ndarray,
+) -> tuple[Sample, ...]:
+    from reconciler.usage.samples import Censored, Reading
+    from reconciler.usage.series import timed
+
+    readings = [
+        Reading(at, rate, wait, Censored.YES if wait and 10 * rate >= 9 * limit else Censored.NO)
+        for at, rate, wait, limit in zip(
+            ts[up].tolist(),
+            rates[up].tolist(),
+            waits[up].tolist(),
+            limits[up].tolist(),
+            strict=True,
+        )
+    ]
+    return timed(readings, fleet.pace)
+
+
+def share(fleet: Fleet, series: Series, limit: int, tier: Tier) -> tuple[float, bool]:
+    """Throttled share of the worst broker as a multiple of the promise, and whether its delay is within the promise too."""
+    found = [
+        simulate(QuotaType.PRODUCE, arrivals(one, fleet.pace.max_gap_ms), limit)
+        for one in series.values()
+    ]
+    worst = max(one.throttled_ms / one.covered_ms for one in found) * 1_000_000 / tier.share_ppm
+    late = tier.max_delay_ms is not None and any(
+        (one.max_delay_ms or 0) > tier.max_delay_ms for one in found
+    )
+    return worst, not late
+
+
+def oracle(fleet: Fleet, series: Series, tier: Tier) -> int:
+    """The smallest limit, to a thousandth, that keeps the promise on these series."""
+    peak = max(sample.rate_units for one in series.values() for sample in one)
+    low, high = 1, max(2, peak + 1)
+    while high - low > max(1, high // 1_000):
+        middle = (low + high) // 2
+        worst, in_time = share(fleet, series, middle, tier)
+        low, high = (low, middle) if worst <= 1 and in_time else (middle, high)
+    return high
+
+
+def sized(fleet: Fleet) -> Iterator[Sized]:
+    """Every group of the fleet under every tier."""
+    split = fleet.to_ms - WEEK_MS
+    for cluster in range(fleet.clusters):
+        for group, current, seen, true in recorded(fleet, cluster):
+            unseen = {
+                name: tuple(one for one in series if one.ts_ms >= split)
+                for name, series in true.items()
+            }
+            for tier in TIERS:
+                case = Case(
+                    kind=QuotaType.PRODUCE, series=seen, from_ms=fleet.from_ms, to_ms=fleet.to_ms,
+                    max_gap_ms=fleet.pace.max_gap_ms, current=current,
+                )  # fmt: skip
+                found = recommend(case, tier)
+                target = found.target if found.target is not None else None
+                yield Sized(
+                    cluster=cluster, group=group, tier=tier.name, advice=found.advice, target=target,
+                    oracle=oracle(fleet, unseen, tier),
+                    share=None if target is None else share(fleet, unseen, target, tier)[0],
+                )  # fmt: skip
+
+
+def summary(rows: list[Sized]) -> list[str]:
+    """A line per tier: medians, and how many groups are told how."""
+    lines = []
+    for tier in TIERS:
+        mine = [one for one in rows if one.tier == tier.name]
+        numbers = [one for one in mine if one.ratio is not None and one.share is not None]
+        ratios = sorted(one.ratio for one in numbers if one.ratio is not None)
+        shares = sorted(one.share for one in numbers if one.share is not None)
+        words = {word.value: sum(one.advice is word for one in mine) for word in Advice}
+        lines.append(
+            f"{tier.name:7} share of the promise: median {statistics.median(shares):.2f}, worst {shares[-1]:.1f}"
+            f" (bar {SHARE_BAR}); limit over oracle: median {statistics.median(ratios):.2f},"
+            f" from {ratios[0]:.2f} to {ratios[-1]:.2f} (bar {QUOTA_BAR}); {words}"
+        )
+    return lines
+
+
+def main() -> int:
+    """Print the figures; 1 if a median misses its bar."""
+    rows = list(sized(FLEET))
+    for line in summary(rows):
+        sys.stdout.write(line + "\n")
+    missed = [
+        tier.name
+        for tier in TIERS
+        if statistics.median(
+            [one.share for one in rows if one.tier == tier.name and one.share is not None]
+        )
+        > SHARE_BAR
+        or statistics.median(
+            [one.ratio for one in rows if one.tier == tier.name and one.ratio is not None]
+        )
+        > QUOTA_BAR
+    ]
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
