@@ -28,8 +28,12 @@ if TYPE_CHECKING:
     from reconciler.usage.tiers import WhatIfPolicy
 
 SWITCH_ROWS: Final = 4_000_000
-"""Up to so many samples ``--engine auto`` leaves to the core: a JVM has not started by then. Measured with files read
-(tests/bench/spark_simulate.py, T8); the core also needs about 250 bytes of memory for each."""
+"""Up to so many samples ``--engine auto`` leaves to the core.
+
+By whole commands on a lake of a million (``python -m tests.bench.spark_simulate switch``), the core took an eighth of
+what Spark took, JVM start and files included, so it is ahead beyond four million, too; but it holds them in memory, about
+250 bytes each.
+"""
 
 NO_LIMITS: Final = Limits(
     policy=None, confirm_sync=None, validate="none", only=(), correct_drift=True, force=False,
