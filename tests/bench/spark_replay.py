@@ -126,7 +126,7 @@ def _each_series(table: object, pc: object) -> Iterator[list[Sample]]:
 _SQL = f"""
 WITH looked AS (
   SELECT series, ts_ms, dt_ms,
-    CAST((rate_units * dt_ms + 500) // 1000 AS HUGEINT) AS a, ({LIMIT} * dt_ms) // 1000 AS g,
+    CAST((rate_units * dt_ms + 500) // 1000 AS HUGEINT) AS a, (CAST({LIMIT} AS BIGINT) * dt_ms) // 1000 AS g,
     CASE WHEN lag(ts_ms) OVER w IS NULL OR ts_ms - lag(ts_ms) OVER w > {GAP_MS} THEN 1 ELSE 0 END AS fresh
   FROM read_parquet('{{folder}}/*.parquet') WINDOW w AS (PARTITION BY series ORDER BY ts_ms)),
 summed AS (SELECT *, sum(fresh) OVER w AS s, sum(a - g) OVER w AS total

@@ -9,6 +9,7 @@ from tests.bench import page, use
 from tests.bench.__main__ import chosen_of, used, written
 from tests.bench.exactness import counted
 from tests.bench.harness import Figures, Row
+from tests.bench.replaying import is_short_of_memory, megabytes
 from tests.bench.use import Measured
 
 ABOUT = {name: words for name, (words, _) in use.TARGETS.items()}
@@ -146,3 +147,21 @@ def test_the_crossover_has_a_line_per_size_and_says_who_did_not_finish():
 def test_a_test_that_was_not_run_counts_as_one_that_did_not_pass():
     report = '<testsuites><testsuite tests="9" failures="1" errors="1" skipped="2"/></testsuites>'
     assert counted(report) == (9, 4)
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "short"),
+    [
+        (-9, "", True),
+        (1, "java.lang.OutOfMemoryError: Java heap space", True),
+        (1, "_duckdb.OutOfMemoryException: Out of Memory Error", True),
+        (1, "_duckdb.OutOfRangeException: Out of Range Error: Overflow in multiplication", False),
+        (1, "AssertionError", False),
+    ],
+)
+def test_only_a_lack_of_memory_is_no_finish_and_anything_else_is_an_error(status, told, short):
+    assert is_short_of_memory(status, told) is short
+
+
+def test_heaps_are_compared_as_java_takes_them():
+    assert [megabytes(one) for one in ("400m", "1g", "1300m")] == [400, 1024, 1300]
