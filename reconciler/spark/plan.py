@@ -2,7 +2,7 @@
 
 1. :func:`differences`: observed, desired and owned pairs unioned and grouped once by key. What is plainly in sync goes
    here; whoever calls keeps the rest (``persist``), which is small as a rule and then joined by broadcast.
-2. :func:`described`: documents, owners, intents, overrides and rules laid beside, and the pattern of each pair.
+2. :func:`laid_out`: claims, owners, intents, overrides and rules beside each pair (kept, too); :func:`described`: its pattern.
 3. :func:`patterns` -> ``verdicts.decide`` for each -> :func:`decided`; :func:`rows` are those of the core.
 """
 
@@ -28,6 +28,14 @@ PAIR: Final = ("cluster_id", "entity_json", "quota_key")
 TWICE: Final = "a pair stands twice"
 """Begins the error of a job whose looks or inventories have two values for one pair."""
 
+_BITS: Final = 20
+_MOST: Final = (1 << _BITS) - 1
+_MARKS: Final = {"declared": 1, "applied": 1 << _BITS, "live": 1 << 2 * _BITS}
+"""Which side a row is of. Added up they count the rows of each side in one number; a million claims on one pair are no plan."""
+
+_HALTED: Final = 2
+"""Rarer than rare: a frozen document would ask for the pair."""
+
 _OWNED: Final = (
     "document", "deletion_policy", "orphaned", "intended", "intent_value", "intent_document",
     "intent_deletion_policy", "intent_at_s", "overridden", "override_value", "override_until_s",
@@ -44,55 +52,63 @@ def differences(sides: Sides) -> DataFrame:
 
     Two values of one side for one pair end the job with :data:`TWICE`; two documents that claim one pair do not.
     """
-    grouped = _union(sides).groupBy(*PAIR).agg(
-        fn.max("d").alias("d"), fn.max("l").alias("applied"), fn.max("v").alias("live"),
-        fn.sum("dn").alias("claims"), fn.sum("ln").alias("ln"), fn.sum("vn").alias("vn"),
-        fn.max("rare").alias("rare"), fn.max("halted").alias("halted"),
+    value, side = fn.col("value"), fn.col("side")
+    # Exchanged before anything is grouped: no two rows of a pair lie in one file, so grouping earlier would only cost.
+    grouped = _union(sides).repartition(*PAIR).groupBy(*PAIR).agg(
+        *(fn.max(fn.when(side == mark, value)).alias(name) for name, mark in _MARKS.items()),
+        fn.sum("side").alias("sides"), fn.max("rare").alias("rare"),
     )  # fmt: skip
     named = fn.concat(fn.lit(f"{TWICE}: "), fn.concat_ws(" ", *PAIR))
-    one_each = (fn.col("claims") == 1) & (fn.col("ln") == 1) & (fn.col("vn") == 1)
-    quiet = one_each & (fn.col("rare") == 0) & _same("d", "applied") & _same("d", "live")
-    twice = (fn.col("ln") > 1) | (fn.col("vn") > 1)
+    claims, records, looks = (
+        fn.shiftright("sides", bits).bitwiseAND(fn.lit(_MOST)) for bits in (0, _BITS, 2 * _BITS)
+    )
+    quiet = (fn.col("sides") == sum(_MARKS.values())) & (fn.col("rare") == 0)
+    same = fn.coalesce(_same("declared", "applied") & _same("declared", "live"), fn.lit(0) == 1)
+    twice = fn.raise_error(named).cast("boolean")
     return grouped.where(
-        fn.when(twice, fn.raise_error(named).cast("boolean")).otherwise(~fn.coalesce(quiet, fn.lit(0) == 1))
+        fn.when((records > 1) | (looks > 1), twice).otherwise(~(quiet & same))
     ).select(
-        *PAIR, fn.when(fn.col("claims") == 1, fn.col("d")).alias("declared"), "applied", "live", "claims",
-        (fn.col("halted") > 0).alias("halted"),
+        *PAIR, fn.when(claims == 1, fn.col("declared")).alias("declared"), "applied", "live",
+        claims.alias("claims"), (fn.col("rare") == _HALTED).alias("halted"),
     )  # fmt: skip
 
 
 def _union(sides: Sides) -> DataFrame:
-    """The three sides under one another, a marked row each."""
-    none, zero, one = fn.lit(None).cast("double"), fn.lit(0), fn.lit(1)
+    """The three sides under one another: a pair, a value, which side it is of, and whether anything is rare about it."""
 
-    def marked(frame: DataFrame, **own: Column) -> DataFrame:
-        columns = {"d": none, "l": none, "v": none} | dict.fromkeys(
-            ("dn", "ln", "vn", "rare", "halted"), zero
+    def marked(frame: DataFrame, name: str, value: Column, rare: Column) -> DataFrame:
+        side = fn.lit(_MARKS.get(name, 0)).cast("bigint")
+        return frame.select(
+            *PAIR, value.alias("value"), side.alias("side"), rare.cast("int").alias("rare")
         )
-        return frame.select(*PAIR, *((own | {}).get(n, c).alias(n) for n, c in columns.items()))
 
     known = fn.col("quota_key").isin([str(key) for key in COLUMNS])
     kinds = level(fn.col("user_kind"), fn.col("client_kind"), fn.col("ip_kind"))
-    live = sides.live.where(known & kinds.isNotNull())
     frozen = fn.broadcast(
         sides.documents.where("frozen").select("cluster_id", "document", fn.lit(1).alias("stopped"))
     )
-    has = fn.col("applied").isNotNull()
     owned = sides.owned.join(frozen, ["cluster_id", "document"], "left")
-    rare = fn.col("orphaned") | fn.col("intended") | fn.col("overridden") | (fn.col("stopped").isNotNull() & has)  # fmt: skip
+    has, value, plain = fn.col("applied").isNotNull(), fn.col("value"), fn.lit(0)
+    rare = fn.col("orphaned") | fn.col("intended") | fn.col("overridden") | fn.col("stopped").isNotNull()  # fmt: skip
     return reduce(
         DataFrame.unionAll,
         [
-            marked(live, v=fn.col("value"), vn=one),
-            marked(sides.desired.where("not halted"), d=fn.col("value"), dn=one),
-            marked(sides.desired.where("halted"), halted=one, rare=one),
-            marked(owned, l=fn.col("applied"), ln=has.cast("int"), rare=rare.cast("int")),
+            marked(sides.live.where(known & kinds.isNotNull()), "live", value, plain),
+            marked(sides.desired.where("not halted"), "declared", value, plain),
+            marked(
+                sides.desired.where("halted"),
+                "nobody",
+                fn.lit(None).cast("double"),
+                fn.lit(_HALTED),
+            ),
+            marked(owned.where(has), "applied", fn.col("applied"), rare),
+            marked(owned.where(~has), "nobody", fn.col("applied"), fn.lit(1)),
         ],
     )
 
 
-def described(found: DataFrame, sides: Sides) -> DataFrame:
-    """The pairs of :func:`differences` with everything that a verdict may ask, and its ``pattern``."""
+def laid_out(found: DataFrame, sides: Sides) -> DataFrame:
+    """The pairs of :func:`differences` with their records, claims and rules; small as a rule, so worth keeping, too."""
     pairs = found.select(*PAIR)
     # Only what speaks of these pairs; a small frame that was kept is broadcast by Spark itself.
     owned = sides.owned.join(pairs, list(PAIR), "left_semi").select(*PAIR, *_OWNED)
@@ -103,9 +119,13 @@ def described(found: DataFrame, sides: Sides) -> DataFrame:
         .agg(fn.min(fn.struct("path", "line", fn.col("document"))).alias("claim"))
     )
     laid = found.join(owned, list(PAIR), "left").join(claims, list(PAIR), "left")
+    return laid.join(fn.broadcast(sides.orders), ["cluster_id"], "left")
+
+
+def described(laid: DataFrame, sides: Sides) -> DataFrame:
+    """The pairs of :func:`laid_out` with everything that a verdict may ask, and its ``pattern``."""
     for name in ("document", "intent_document"):
         laid = _known(laid, sides.documents, name)
-    laid = laid.join(fn.broadcast(sides.orders), ["cluster_id"], "left")
     where = slots(fn.col("entity_json"))
     laid = laid.withColumn("slots", where).withColumn(
         "level", level(*(fn.col(f"slots.{kind}") for kind in ("user_kind", "client_kind", "ip_kind")))

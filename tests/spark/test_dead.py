@@ -15,8 +15,7 @@ from reconciler.spark.schemas import struct
 from reconciler.usage.samples import TYPE_OF, QuotaType, ValueState, limit_state
 from reconciler.usage.tables import DEAD_QUOTA, QUOTA_ENTRY, entity_text
 from reconciler.usage.tags import Bucket, bucket_of
-from tests.spark import quota_cases
-from tests.spark import quota_plans as plans
+from tests.spark import plans, quota_cases
 from tests.spark.quota_cases import DAY, entry_rows
 
 pytestmark = pytest.mark.integration
@@ -101,7 +100,7 @@ def test_dead_limits_are_those_that_no_client_of_the_list_is_held_to(spark: Spar
         ),
     )
     assert found.schema == struct(DEAD_QUOTA)
-    assert plans.foul(found) == []
+    plans.of(found).assert_native()
     wanted = [(name, *row) for name, one in worlds.items() for row in expected(one)]
     assert sorted(map(repr, map(tuple, found.collect()))) == sorted(map(repr, wanted))
     assert {row[4] for row in wanted} == {"never_seen", "shadowed", "unlimited_equivalent"}

@@ -23,8 +23,7 @@ from reconciler.usage.samples import (
 )
 from reconciler.usage.tables import EFFECTIVE_QUOTA, QUOTA_ENTRY, SNAPSHOT, entity_text
 from reconciler.usage.tags import Bucket, book, bucket_of, limit_of
-from tests.spark import quota_cases
-from tests.spark import quota_plans as plans
+from tests.spark import plans, quota_cases
 from tests.spark.quota_cases import DAY, DAY_MS, entry_rows
 
 pytestmark = pytest.mark.integration
@@ -65,7 +64,7 @@ def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: Spark
     clients = clients_of(spark, {cluster: found for cluster, (_, found) in cases.items()})
     rows = native.principals(clients, entries)
     assert rows.schema == struct(EFFECTIVE_QUOTA)
-    assert plans.foul(rows) == []
+    plans.of(rows).assert_native()
     expected = [
         (cluster, one.user or "", one.client_id or "", one.ip or "", str(got.key), got.value,
          units(got.key, got.value), got.level or None, entity_text(got.source), DAY)
@@ -93,7 +92,7 @@ def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkS
         [(c, str(k), str(b.kind), b.user, b.client_id, b.ip) for c, k, b in asked], BUCKETS
     )
     rows = native.tags(buckets, entries)
-    assert plans.foul(rows) == []
+    plans.of(rows).assert_native()
     expected = []
     for cluster, kind, bucket in asked:
         key = KEY_OF[kind]

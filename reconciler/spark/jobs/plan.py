@@ -207,7 +207,9 @@ def _planned(
     )  # fmt: skip
     different = plan.differences(given).cache()
     _ = different.count()  # from here on Spark knows how small it is
-    found = plan.described(different, given).cache()
+    laid = plan.laid_out(different, given).cache()
+    _ = laid.count()
+    found = plan.described(laid, given).cache()
     occurring = bounded.rows(plan.patterns(found), MOST_PATTERNS, "patterns of pairs")
     progress("asking the core", 0, 0)
     decided = plan.decided(found, plan.verdicts(found, (row["pattern"] for row in occurring)))
@@ -218,7 +220,7 @@ def _planned(
         _ = results.kept(view.lake, frame, table, view.names, span=view.span, progress=progress)
     sums = _sums(given, different, decided)
     report = _told(view, ordered, sums, rows=rows, doubted=doubted, most=most)
-    for frame in (rows, doubted, decided, found, different):
+    for frame in (rows, doubted, decided, found, laid, different):
         _ = frame.unpersist()
     return report
 
