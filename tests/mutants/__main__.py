@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants import core, hosts, rim
+from tests.mutants import core, hosts, recorded, rim
 from tests.mutants.fault import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
-FAULTS = (*core.FAULTS, *rim.FAULTS, *hosts.FAULTS)
+FAULTS = (*core.FAULTS, *rim.FAULTS, *hosts.FAULTS, *recorded.FAULTS)
 SECONDS = 90
 WORKERS = max(2, os.cpu_count() or 2)
 COPIED = ("reconciler", "tests")
