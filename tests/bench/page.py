@@ -8,6 +8,9 @@ from tests.bench.harness import Figures, Row, short
 from tests.bench.use import Measured
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+NO_BAR = "-"
+"""Measured to be known; no verdict."""
+
 HEAD = (
     "| | work | against | ours (median, range) | theirs | value | bar | | taken |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
@@ -17,7 +20,11 @@ HEAD = (
 def cells(row: Row) -> str:
     """One line of a table, without its ends."""
     theirs = f"{short(row.theirs.median)} ({row.theirs.spread})" if row.theirs else ""
-    value = f"{row.value:.2f}" if row.theirs and "x" in row.bar else short(row.value)
+    value = (
+        f"{row.value:.2f}"
+        if row.theirs and ("x" in row.bar or row.bar == NO_BAR)
+        else short(row.value)
+    )
     return (
         f"{row.work} | {row.peer} | {short(row.ours.median)} {row.unit} ({row.ours.spread}) | {theirs}"
         f" | {value} | {row.bar} | {'met' if row.met else '**missed**'}"
@@ -36,7 +43,7 @@ def table(rows: Sequence[Row]) -> str:
 def line(one: Measured) -> str:
     """A line of the pipeline's table; without a bar there is no verdict, and a trial is none."""
     told = cells(one.row)
-    if one.row.bar in {"-", "no bar, x"}:
+    if one.row.bar == NO_BAR:
         told = f"{told.rpartition(' | ')[0]} | "
     return f"| {one.target} | {told} | {one.when} |"
 

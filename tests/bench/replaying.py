@@ -134,7 +134,7 @@ def t8(rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
             theirs = Figures(samples=tuple(taken[peer]))
             yield Row(
                 work=f"simulate {amount:,} samples on 2 cores, warm", peer=name, ours=ours, theirs=theirs, unit="s wall",
-                bar="<= 2.5x" if judged else "no bar, x",
+                bar="<= 2.5x" if judged else "-",
                 verdict=(lambda value: value <= 2.5) if judged else (lambda _: True),
                 value=ours.median / theirs.median if math.isfinite(theirs.median) else 0.0,
             )  # fmt: skip

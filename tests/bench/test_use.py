@@ -94,7 +94,7 @@ def test_a_missed_bar_is_printed_as_missed():
 
 
 def test_where_there_is_no_bar_there_is_no_verdict():
-    assert "| no bar, x |  | 2026" in page.line(measured(bar="no bar, x"))
+    assert "| 2.00 | - |  | 2026" in page.line(measured(bar=page.NO_BAR))
 
 
 def test_what_nobody_measured_is_said_to_be_so():
@@ -137,7 +137,7 @@ def test_the_crossover_has_a_line_per_size_and_says_who_did_not_finish():
     ]
     never = Row(
         work=rows[-1].work, peer="core", ours=rows[-1].ours, theirs=Figures(samples=(math.inf,)), unit="s",
-        bar="no bar, x", verdict=lambda _: True, value=0.0,
+        bar=page.NO_BAR, verdict=lambda _: True, value=0.0,
     )  # fmt: skip
     lines = page.crossover([*rows[:-1], never]).splitlines()
     assert lines[2] == "| 1,000 | 4 s (2-6) | 1 s (1-1) | 1 s (1-1) | 1 s (1-1) |"
