@@ -1,0 +1,102 @@
+"""The job `recommend`: what it sizes, with which limit, tier, marks and budget; and a window that says nothing."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from reconciler.lake import pace, replay
+from reconciler.lake.looks import day_of
+from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State
+from reconciler.spark import windows
+from reconciler.spark.job import silent
+from reconciler.spark.jobs import recommend
+from reconciler.spark.recommend import BUMPED, PINNED
+from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, USAGE_SAMPLE
+from tests.spark import lakes, replays
+
+pytestmark = pytest.mark.integration
+
+CLUSTER = "c1"
+BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
+PACE = Cadence(step_ms=30_000, max_gap_ms=150_000)
+
+
+def _sample(kind: str, group: str, **names: str) -> dict[str, object]:
+    return {
+        "quota_type": kind, "group_kind": group, "broker_id": "1", "ts_ms": BEGIN + 3 * DAY_MS + 5,
+        "dt_ms": 30_000, "rate_units": 7, "censored": "no", **names,
+    }  # fmt: skip
+
+
+def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_left_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    into = lakes.lake(tmp_path)
+    state = State().with_values(
+        [
+            (entity(user="ann"), Key.PRODUCER_BYTE_RATE, 50.0),
+            (entity(user=DEFAULT), Key.PRODUCER_BYTE_RATE, 90.0),
+            (entity(user="ann"), Key.REQUEST_PERCENTAGE, -1.0),
+        ]
+    )
+    replays.looked(into, CLUSTER, state, BEGIN + 5)
+    rows = [
+        _sample("produce", "user", user="ann"),
+        _sample("produce", "user", user="bea"),
+        _sample("fetch", "client", client_id="app"),
+        _sample("request", "user", user="ann"),
+        _sample("produce", "none"),
+    ]
+    last = day_of(BEGIN + 3 * DAY_MS)
+    replays.commit(into, USAGE_SAMPLE, CLUSTER, last, rows, **pace.inputs(PACE))
+    capacity = [
+        {"broker_id": broker, "direction": "ingress", "budget_units": budget, "basis": "measured"}
+        for broker, budget in (("1", 900), ("2", 700), ("3", None))
+    ]
+    replays.commit(into, CAPACITY_ROW, CLUSTER, last, capacity)
+    raised = {
+        "quota_type": "produce", "group_kind": "user", "user": "bea", "tier": "silver",
+        "advice": "change", "rules": ["bump"],
+    }  # fmt: skip
+    replays.commit(
+        into, RECOMMENDATION, CLUSTER, day_of(BEGIN + DAY_MS),
+        [raised, raised | {"user": "ann", "rules": ["cut"]}],
+    )  # fmt: skip
+    work = recommend.Work(
+        clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 4 * DAY_MS,
+        pinned=frozenset({entity(user="ann")}),
+    )  # fmt: skip
+    window = replay.opened(into, CLUSTER, work.from_ms, work.to_ms)
+    samples = windows.samples(spark, into, [window])
+    found = recommend._cases(spark, into, samples, [window], work).collect()
+    told = {
+        (row.quota_type, row.user or row.client_id): (
+            row.current_units,
+            row.budget_units,
+            set(row.marks),
+        )
+        for row in found
+    }
+    assert told == {
+        ("produce", "ann"): (50, 700, {PINNED}),
+        ("produce", "bea"): (90, 700, {BUMPED}),
+        ("fetch", "app"): (None, None, set()),
+        ("request", "ann"): (None, None, {PINNED}),
+    }
+    assert {row.tier for row in found} == {"silver"}
+    assert {row.max_gap_ms for row in found} == {150_000}
+    assert len({row.n for row in found}) == 4
+
+
+def test_a_window_without_samples_recommends_nothing_and_says_so(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    work = recommend.Work(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + DAY_MS)
+    found = recommend.advised(spark, lakes.lake(tmp_path), dataclasses.replace(work), silent)
+    assert found.changes == ()
+    assert found.report.evidence[0].stale == replay.NO_SAMPLES
