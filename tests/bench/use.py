@@ -109,13 +109,13 @@ def t4(scale: Scale) -> Iterator[Row]:
     return spark_plan.rows(max(2, scale.rounds), scale.pairs)
 
 
-def t5(_: Scale) -> Iterator[Row]:
-    """A preview with evidence, always at full size: it takes seconds."""
+def t5(scale: Scale) -> Iterator[Row]:
+    """A preview with evidence, always of the full size: it takes seconds."""
     from tests.bench import evidence
     from tests.bench.harness import interleaved
 
     with evidence.workspace() as candidates:
-        taken = interleaved(candidates, warmup=True)
+        taken = interleaved(candidates, rounds=scale.rounds, warmup=True)
     wall = taken["with"]["wall"]
     yield Row(
         work="preview with evidence, one tenant, 14 d at 30 s, 6 brokers, whole process", peer="the same without evidence",
@@ -209,6 +209,6 @@ def measured(target: str, scale: Scale) -> Iterator[Measured]:
         after = os.getloadavg()[0]
         taken = len(row.ours.samples)
         when = f"{time.strftime('%Y-%m-%d', time.gmtime())}, load {before:.1f} to {after:.1f}, {taken} sample{'s' * (taken > 1)}"
-        trial = "" if scale.name == "full" or target == "T5" else ", only a trial"
+        trial = "" if scale.name == "full" else ", only a trial"
         notes = f"; {'; '.join(row.notes)}" if row.notes else ""
         yield Measured(target=target, row=replace(row, work=row.work + notes), when=when + trial)
