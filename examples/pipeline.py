@@ -146,7 +146,6 @@ def walk(pipeline: Pipeline, number: int) -> None:
     pipeline.run(
         "kquota plan --offline --snapshot before.json --evidence auto --no-inventory", codes=(0, 3)
     )
-    pipeline.run("kquota spark rollup --lake lake --brief")
     answer = pipeline.run(
         f"kquota spark simulate --lake lake --cluster recorded {window} --engine spark --brief --format json",
         codes=(0, 3),

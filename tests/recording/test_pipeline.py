@@ -19,7 +19,7 @@ def test_the_recording_goes_from_prometheus_answer_to_page_in_one_command(tmp_pa
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     commands = [line.split()[2:4] for line in done.stdout.splitlines() if line.startswith("$ ")]
     assert [" ".join(one[:2]) if one[0] == "spark" else one[0] for one in commands] == [
-        "spark ingest", "plan", "spark rollup", "spark simulate", "spark report",
+        "spark ingest", "plan", "spark simulate", "spark report",
     ]  # fmt: skip
     told = re.findall(r"produce +\d+ kB/s +(\d+) s +(\d+) s +(\d+) s +(\d+) s", done.stdout)
     assert len(told) == 5
