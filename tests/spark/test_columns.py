@@ -15,7 +15,7 @@ from reconciler.usage.samples import KEY_OF, MAX_UNITS, QuotaType
 
 pytestmark = pytest.mark.integration
 
-SEED = random.Random(20261121)  # noqa: S311 - values for tests
+SEED = random.Random(20261121)
 
 
 def whole_numbers() -> list[int]:
