@@ -44,7 +44,9 @@ def reign(sights: Iterable[Sight], step_ms: int) -> tuple[int, ...]:
         if one.node != active and one.total > 0 and _is_over(seen.get(active), one, step_ms):
             active = one.node
             if ruled and ruled[-1].total <= 0 and one.ts_ms - ruled[-1].ts_ms < LEAST_STEP_MS:
-                _ = ruled.pop()  # the old one showed nothing any more: what the new one shows counts
+                _ = (
+                    ruled.pop()
+                )  # the old one showed nothing any more: what the new one shows counts
         if one.node == active and (not ruled or one.ts_ms - ruled[-1].ts_ms >= LEAST_STEP_MS):
             ruled.append(one)
     return tuple(one.row for one in ruled)

@@ -114,7 +114,10 @@ def test_what_prometheus_recorded_becomes_samples_and_evidence(
     latest = json.loads((tmp_path / "evidence" / "id-o" / "LATEST.json").read_text())
     assert latest["to_ms"] == BEGIN + 2 * 137 + (COUNT - 1) * 30_000 + 1
     published = evidence.opened(
-        store.opened(str(tmp_path / "evidence")), "id-o", now_ms=latest["made_ms"], max_age_ms=10**13
+        store.opened(str(tmp_path / "evidence")),
+        "id-o",
+        now_ms=latest["made_ms"],
+        max_age_ms=10**13,
     )
     assert published.note.stale == ""
     assert published.state == LIMITS
