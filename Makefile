@@ -75,7 +75,7 @@ bench: env  ## the table of docs/benchmarks.md, measured here and now
 	@$(BIN)/pip install --quiet --disable-pip-version-check --group bench
 	$(BIN)/python -m tests.bench
 
-mutants: env  ## plants faults in the core and shows that the tests see each
+mutants: env  ## plants faults and shows that the tests see each
 	$(BIN)/python -m tests.mutants
 
 clean:  ## everything that can be made again
