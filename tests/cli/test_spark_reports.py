@@ -97,5 +97,5 @@ def test_one_command_makes_a_page_of_a_lake(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     text = page.read_text(encoding="utf-8")
-    for fact in ("user=alice", "throttled", "≈ 83.4 MiB/s", "limit now 1000 B/s"):
+    for fact in ("user=alice", "throttled", "≈ 83.4 MiB/s", "limit now 1 kB/s"):
         assert fact in text
