@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PLAIN  := $(VENV)/.plain
 STAMP  := $(VENV)/.installed
 BROKER ?= sandbox
 
@@ -13,14 +14,20 @@ help:  ## what there is
 
 env: $(STAMP)  ## the virtual environment with everything but the benchmark peers
 
-$(STAMP): pyproject.toml constraints.txt
+# The base install alone: what a demo needs, without Spark and the tools of the tests.
+$(PLAIN): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -d $(VENV) || { echo "making $(VENV) with $$($(PYTHON) -V)"; $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	@touch $@
+
+$(STAMP): $(PLAIN)
+	@echo "installing the tools of the tests (Spark is half a gigabyte; once)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable .
 	@touch $@
 
-demo: env  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
+demo: $(if $(filter kafka,$(BROKER)),$(STAMP),$(PLAIN))  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py --broker $(BROKER)
 
 pipeline: env  ## recorded use on Spark: ingest a recording, simulate a change, a page (needs Java 17)
