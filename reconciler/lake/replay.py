@@ -130,10 +130,12 @@ def coverage_ppm(lake: Lake, one: Replay) -> int:
     """The share of the window in which brokers answered, of the one that was seen least; 0 = none was asked."""
     first, last = looks.day_of(one.from_ms), looks.day_of(one.to_ms - 1)
     days = lake.manifests(TARGET_UP, [one.cluster_id], first, last)
-    inside = (pc.field("ts_ms") >= one.from_ms) & (pc.field("ts_ms") < one.to_ms) & pc.field("up")
-    names = ["broker_id", "dt_ms", "ts_ms", "up"]
-    found = lake.read(days, names, inside, table=TARGET_UP).group_by("broker_id")
-    sums = found.aggregate([("dt_ms", "sum")]).column("dt_ms_sum").to_pylist()
+    inside = (pc.field("ts_ms") >= one.from_ms) & (pc.field("ts_ms") < one.to_ms)
+    rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], inside, table=TARGET_UP)
+    # A broker that was asked and never answered counts, with nothing.
+    lasted = pc.if_else(rows.column("up"), rows.column("dt_ms"), 0)
+    found = rows.append_column("lasted_ms", lasted).group_by("broker_id")
+    sums = found.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
     whole = one.to_ms - one.from_ms
     return min((min(MILLION, covered * MILLION // whole) for covered in sums), default=0)
 

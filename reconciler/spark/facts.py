@@ -18,7 +18,7 @@ from reconciler.usage.samples import KEY_OF, MILLION, ValueState
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import GroupKind
 
-MOST_CLUSTERS: Final = 10_000
+MOST_CLUSTERS: Final = 100_000
 
 _NAMED: Final = {
     GroupKind.USER: ("named", "absent", "absent"),
@@ -85,13 +85,11 @@ def evidence(
 
     The coverage is that of the broker that was seen least; a cluster without samples says so in ``stale``.
     """
-    days = {"from_day": span.first_day, "to_day": span.last_day}
-    samples = lake.manifests(USAGE_SAMPLE, clusters, **days)
+    samples = lake.manifests(USAGE_SAMPLE, clusters, **days(span))
     there = {one.unit.cluster_id for one in samples}
     paces = pace.of(samples)
-    up = reading.frame(spark, lake, TARGET_UP, clusters, **days)
     looks = reading.frame(spark, lake, SNAPSHOT, clusters, to_day=span.last_day)
-    covered = _covered(up, span)
+    covered = covered_ppm(spark, lake, clusters, span)
     last = _last_looks(looks, span)
     return tuple(
         Evidence(
@@ -113,7 +111,11 @@ def evidence(
     )
 
 
-def _covered(up: DataFrame, span: Span) -> dict[str, int]:
+def covered_ppm(
+    spark: SparkSession, lake: Lake, clusters: Collection[str] | None, span: Span
+) -> dict[str, int]:
+    """The share of a window in which brokers answered, in millionths: of each cluster, of the broker that was seen least."""
+    up = reading.frame(spark, lake, TARGET_UP, clusters, **days(span))
     inside = (fn.col("ts_ms") >= span.from_ms) & (fn.col("ts_ms") < span.to_ms)
     lasted = fn.when(fn.col("up"), fn.col("dt_ms").cast("bigint")).otherwise(
         fn.lit(0).cast("bigint")

@@ -1,10 +1,9 @@
-"""From rows of results to the bounded rows that people see: the first so many in a fixed order, and how many there are more."""
+"""What reports about a fleet need besides rows: sums by cluster, and which clusters were looked at and when."""
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from reconciler.errors import UsageError
@@ -13,26 +12,7 @@ from reconciler.spark import bounded, reading
 from reconciler.spark.span import Span
 from reconciler.usage.tables import SNAPSHOT
 
-R = TypeVar("R")
-
 MOST_CLUSTERS: Final = 10_000
-
-
-def first(
-    rows: DataFrame, of: type[R], most: int, order: tuple[Column | str, ...]
-) -> tuple[tuple[R, ...], int]:
-    """The first rows as values, and how many are left out.
-
-    Args:
-        rows: With the columns of ``of``, kept: they are read twice.
-        of: A dataclass of ``usage.fleet``.
-        most: How many.
-        order: What comes first.
-    """
-    names = [one.name for one in fields(of)]  # type: ignore[arg-type]  # the callers hand in dataclasses
-    told = bounded.rows(rows.select(*names).orderBy(*order).limit(most), most, "rows")
-    total = rows.count() if len(told) == most else len(told)
-    return tuple(of(**row.asDict()) for row in told), total - len(told)
 
 
 def sums(frame: DataFrame) -> dict[str, Mapping[str, Any]]:

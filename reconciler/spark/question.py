@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
@@ -198,7 +198,7 @@ def _answered(facts: pa.Table) -> pa.Table:
     return _table(list(_rows(found, pace["gap"])))
 
 
-def bucket_of_row(row: dict[str, Any]) -> Bucket:
+def bucket_of_row(row: Row | Mapping[str, Any]) -> Bucket:
     """The bucket of a row with its columns."""
     return Bucket(
         kind=GroupKind(row["group_kind"]),

@@ -1,14 +1,15 @@
-"""Rows of use and capacity as the values that people are told: a bounded number, the most telling first, the rest counted."""
+"""Rows of results as the values that people are told: a bounded number, the most telling first, the rest counted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as fn
 
 from reconciler.spark import bounded
+from reconciler.spark.question import bucket_of_row
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.use import SERIES
 from reconciler.usage.findings import ImpactRow, RecommendationRow
@@ -16,10 +17,13 @@ from reconciler.usage.profiles import UseState
 from reconciler.usage.reports import CapacityRow, Curve, NoisyRow, UsageRow
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.sizing import Advice
-from reconciler.usage.tags import Bucket, GroupKind
+from reconciler.usage.tags import Bucket
 from reconciler.usage.verdict import SEVERITY
 
 T = TypeVar("T")
+
+Values: TypeAlias = Row | Mapping[str, Any]
+"""A row by the names of its columns."""
 
 MOST_ROWS: Final = 5_000
 """Rows of a table that a report may hold at all."""
@@ -32,21 +36,16 @@ _STATES: Final = (
 _ADVICE: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
 
 
-def value_of(row: Row, kind: Callable[..., T]) -> T:
+def value_of(row: Values, kind: Callable[..., T]) -> T:
     """A row of a table as the value that has its columns; a bucket's columns become one."""
     hints = get_type_hints(kind)
     given: dict[str, Any] = {}
     for one in fields(kind):  # type: ignore[arg-type] # rows of reports are dataclasses
         if one.name == "bucket":
-            given["bucket"] = bucket_of(row)
+            given["bucket"] = bucket_of_row(row)
         else:
             given[one.name] = _typed(row[one.name], hints[one.name])
     return kind(**given)
-
-
-def bucket_of(row: Row) -> Bucket:
-    """The bucket that a row is about."""
-    return Bucket(kind=GroupKind(row.group_kind), user=row.user, client_id=row.client_id, ip=row.ip)
 
 
 def _typed(value: Any, hint: object) -> object:  # noqa: ANN401 - a cell of any type
@@ -57,7 +56,7 @@ def _typed(value: Any, hint: object) -> object:  # noqa: ANN401 - a cell of any 
 
 
 def first(
-    frame: DataFrame, kind: Callable[..., T], order: Sequence[Column], most: int
+    frame: DataFrame, kind: Callable[..., T], order: Sequence[Column | str], most: int
 ) -> tuple[tuple[T, ...], int]:
     """The first rows of a result, and how many more there are.
 
@@ -69,7 +68,7 @@ def first(
     """
     asked = min(most, MOST_ROWS)
     rows = bounded.rows(frame.orderBy(*order).limit(asked), asked, "rows")
-    whole = bounded.rows(frame.agg(fn.count(fn.lit(1)).alias("n")), 1, "counts")[0].n
+    whole = frame.count() if len(rows) == asked else len(rows)
     return tuple(value_of(one, kind) for one in rows), whole - len(rows)
 
 
@@ -129,7 +128,9 @@ def curves(frame: DataFrame, limits: Limits, span_ms: int, most: int) -> tuple[C
     """
     points: dict[tuple[str, QuotaType, Bucket, str], list[Row]] = {one: [] for one in limits}
     for row in bounded.rows(frame.orderBy(*SERIES, "begin_ms"), most, "points of curves"):
-        points[row.cluster_id, QuotaType(row.quota_type), bucket_of(row), row.broker_id].append(row)
+        points[row.cluster_id, QuotaType(row.quota_type), bucket_of_row(row), row.broker_id].append(
+            row
+        )
     return tuple(
         Curve(
             cluster_id=key[0],

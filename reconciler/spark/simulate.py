@@ -102,16 +102,7 @@ def apart(
         # Where it is one of several, the limit to come is not its own: none makes no work.
         fn.when(fn.col("of") == 1, fn.col("after_units")).alias("then"),
     )
-    limits = {"before": fn.col("now"), "after": fn.col("then")}
-    return fold.forecasts(
-        read,
-        (*_OWNER, "slot"),
-        limits,
-        fn.col("max_gap_ms"),
-        kept=_kept(),
-        min_delay_ms=min_delay_ms,
-        wide=wide,
-    )
+    return _folded(read, min_delay_ms, wide=wide)
 
 
 def together(
@@ -136,11 +127,15 @@ def together(
         )
         .withColumns({"slot": fn.lit(SUM), "now": fn.lit(None).cast("bigint")})
     )
-    limits = {"before": fn.col("now"), "after": fn.col("then")}
+    return _folded(summed, min_delay_ms, wide=wide)
+
+
+def _folded(series: DataFrame, min_delay_ms: int, *, wide: bool) -> DataFrame:
+    """Each slot under the limit that it has now and the one to come."""
     return fold.forecasts(
-        summed,
+        series,
         (*_OWNER, "slot"),
-        limits,
+        {"before": fn.col("now"), "after": fn.col("then")},
         fn.col("max_gap_ms"),
         kept=_kept(),
         min_delay_ms=min_delay_ms,

@@ -19,14 +19,12 @@ from reconciler.spark.question import (
     UNEXPLAINED,
     bucket_of_row,
 )
+from reconciler.spark.report_rows import value_of
 from reconciler.spark.schemas import struct
-from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound
 from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation
 from reconciler.usage.question import Question
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
-from reconciler.usage.throttle import Model
 from reconciler.usage.tiers import WhatIfPolicy
 from reconciler.usage.verdict import SEVERITY, Verdict
 from reconciler.usage.whatif import MOST_NAMES, MOST_ROWS, told
@@ -40,18 +38,7 @@ MOST_SHOWN: Final = 100_000
 
 def impact_row(row: dict[str, Any]) -> ImpactRow:
     """A row of ``impact_row`` as the value that renderers know."""
-    kept = {name: row[name] for name in IMPACT_ROW.names if name not in (*BUCKET, "day")}
-    return ImpactRow(
-        **kept
-        | {
-            "quota_type": QuotaType(row["quota_type"]),
-            "bucket": bucket_of_row(row),
-            "answer": Answer(row["answer"]),
-            "verdict": Verdict(row["verdict"]),
-            "bound": Bound(row["bound"]),
-            "model": Model(row["model"]),
-        }
-    )
+    return value_of(row, ImpactRow)
 
 
 def _refusing(

@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
-from reconciler.spark import fleet_told, history, reading, results, validity
+from reconciler.spark import fleet_told, history, reading, report_rows, results, validity
 from reconciler.spark.job import Job, asked
 from reconciler.spark.span import Span
 from reconciler.usage.fleet import ChangedRow, ClusterSum, FleetReport
@@ -58,7 +58,7 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     _ = results.kept(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
     causes = fleet_told.counted(rows, "cause")
     newest = (fn.col("from_ms").desc(), "cluster_id", "entity_json", "quota_key", "cause")
-    told, more = fleet_told.first(rows, ChangedRow, settings.most, newest)
+    told, more = report_rows.first(rows, ChangedRow, newest, settings.most)
     for frame in (rows, held):
         _ = frame.unpersist()
     return FleetReport(

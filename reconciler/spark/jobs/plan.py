@@ -15,7 +15,16 @@ from reconciler.manifest.project import parse
 from reconciler.ports import Progress
 from reconciler.quota.guards import Guards, nothing_declared, too_many_removals
 from reconciler.quota.policy import Rules
-from reconciler.spark import bounded, fleet_told, plan, plan_sums, reading, resolve, results
+from reconciler.spark import (
+    bounded,
+    facts,
+    fleet_told,
+    plan,
+    plan_sums,
+    reading,
+    report_rows,
+    results,
+)
 from reconciler.spark.job import Job, Run, asked
 from reconciler.spark.sides import ORDERS, Intended, Sides, order_row, sides
 from reconciler.spark.span import Span
@@ -27,7 +36,6 @@ from reconciler.usage.tables import (
     OWNED_ENTRY,
     PLAN_CONFLICT,
     PLAN_ROW,
-    QUOTA_ENTRY,
     Table,
 )
 
@@ -152,17 +160,13 @@ class _View:
             )
         self.spark, self.lake = spark, lake
         self.span = Span(from_ms=max(0, to_ms - OLDEST_DAYS * DAY_MS), to_ms=to_ms)
-        self._snapshots = fleet_told.snapshots_of(spark, lake, clusters, self.span)
-        self.looks = fleet_told.looks(self._snapshots, self.span)
+        snapshots = fleet_told.snapshots_of(spark, lake, clusters, self.span)
+        self.looks = fleet_told.looks(snapshots, self.span)
         self.names, self.notes = fleet_told.looked_at(self.looks, clusters)
 
     def live(self) -> DataFrame:
         """The limits of the last complete looks."""
-        before = fn.col("observed_at_ms") < self.span.to_ms
-        entries = reading.frame(
-            self.spark, self.lake, QUOTA_ENTRY, self.names, to_day=self.span.last_day
-        )
-        return resolve.latest(entries.where(before), self._snapshots.where(before))
+        return facts.in_force(self.spark, self.lake, self.names, self.span)
 
 
 def _kept_days(lake: Lake, cluster_id: str, span: Span) -> dt.date:
@@ -248,9 +252,9 @@ def _told(
     most: int,
 ) -> FleetReport:
     order = ("cluster_id", "level", "entity_json", "quota_key")
-    planned_rows, more = fleet_told.first(rows, PlannedRow, most, order)
-    conflicts, more_conflicts = fleet_told.first(
-        doubted, ConflictRow, most, ("cluster_id", "entity_json", "quota_key", "path", "line")
+    planned_rows, more = report_rows.first(rows, PlannedRow, order, most)
+    conflicts, more_conflicts = report_rows.first(
+        doubted, ConflictRow, ("cluster_id", "entity_json", "quota_key", "path", "line"), most
     )
     left = {PLAN_ROW.name: more, PLAN_CONFLICT.name: more_conflicts}
     return FleetReport(

@@ -10,7 +10,7 @@ from pyspark.sql import functions as fn
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
 from reconciler.quota.precedence import Principal
-from reconciler.spark import clients, fleet_told, reading, resolve, results
+from reconciler.spark import clients, facts, fleet_told, reading, report_rows, resolve, results
 from reconciler.spark.dead import Seen, dead
 from reconciler.spark.job import Job, asked
 from reconciler.spark.jobs import rollup
@@ -19,7 +19,7 @@ from reconciler.spark.schemas import conforming
 from reconciler.spark.span import Span
 from reconciler.usage.fleet import ClusterSum, DeadRow, EffectiveRow, FleetReport
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, QUOTA_ENTRY, USAGE_5M
+from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_5M
 
 LOOK_BACK_DAYS: Final = 35
 """Clients of a monthly job have to have been there once."""
@@ -81,9 +81,7 @@ def resolved(
     snapshots = fleet_told.snapshots_of(spark, lake, settings.cluster, span)
     looks = fleet_told.looks(snapshots, span)
     names, notes = fleet_told.looked_at(looks, settings.cluster)
-    before = fn.col("observed_at_ms") < span.to_ms
-    entries = reading.frame(spark, lake, QUOTA_ENTRY, names, to_day=span.last_day)
-    limits = resolve.latest(entries.where(before), snapshots.where(before)).cache()
+    limits = facts.in_force(spark, lake, names, span).cache()
     five = _five(spark, lake, names, span, progress)
     progress("resolving", 0, 0)
     day = fn.lit(span.last_day)
@@ -146,9 +144,9 @@ def _told(
         fn.count(fn.lit(1)).alias("resolved"), fn.count("level").alias("limited")
     )
     sums = fleet_told.sums(limited)
-    rows, more = fleet_told.first(effective, EffectiveRow, most, (*CLIENT, "quota_key"))
-    gone, more_gone = fleet_told.first(
-        unheld, DeadRow, most, ("cluster_id", "reason", "entity_json", "quota_key")
+    rows, more = report_rows.first(effective, EffectiveRow, (*CLIENT, "quota_key"), most)
+    gone, more_gone = report_rows.first(
+        unheld, DeadRow, ("cluster_id", "reason", "entity_json", "quota_key"), most
     )
     left = {EFFECTIVE_QUOTA.name: more, DEAD_QUOTA.name: more_gone}
     return FleetReport(
