@@ -1,31 +1,83 @@
-"""Windows of the lake for the core: what they are worth."""
+"""A window of a lake for the core: what it is worth, which samples it gives, and what is missing from it."""
 
-import datetime as dt
-from types import SimpleNamespace
+from pathlib import Path
 
-import pyarrow as pa
-import pytest
-
-from reconciler.lake import arrow, replay
+from reconciler.lake import pace, replay
 from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import Unit
-from reconciler.lake.store import opened
-from reconciler.usage.tables import TARGET_UP
-from tests.fakes.clock import FakeClock
+from reconciler.lake.looks import day_of
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State
+from reconciler.usage.samples import DAY_MS, Cadence, QuotaType
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.verdict import Verdict
+from tests.spark import lakes, replays
 
-DAY = dt.date(2026, 11, 1)
-BEGIN = 1_793_491_200_000
+CLUSTER = "c1"
+BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
+PACE = Cadence(step_ms=30_000, max_gap_ms=150_000)
 
 
-@pytest.mark.parametrize(("answers", "ppm"), [((True, True), 500_000), ((True, False), 0)])
-def test_a_broker_that_never_answered_leaves_nothing_covered(answers, ppm) -> None:
-    lake = Lake(opened("memory://"), clock=FakeClock())
-    rows = [
-        {"cluster_id": "c", "broker_id": str(broker), "ts_ms": BEGIN + at, "dt_ms": 10, "up": up, "day": DAY}
-        for broker, up in enumerate(answers)
-        for at in (10, 20, 30, 40, 50)
-    ]  # fmt: skip
-    unit = Unit(table=TARGET_UP, cluster_id="c", day=DAY)
-    lake.commit(unit, pa.Table.from_pylist(rows, schema=arrow.schema(TARGET_UP)), None)
-    window = SimpleNamespace(cluster_id="c", from_ms=BEGIN, to_ms=BEGIN + 100)
-    assert replay.coverage_ppm(lake, window) == ppm
+def _limits(value: float) -> State:
+    return State().with_values([(entity(user="alice"), Key.PRODUCER_BYTE_RATE, value)])
+
+
+def _sample(ts_ms: int, broker: str, rate: int = 100) -> dict[str, object]:
+    return {
+        "quota_type": "produce", "group_kind": "user", "user": "alice", "broker_id": broker,
+        "ts_ms": ts_ms, "dt_ms": 30_000, "rate_units": rate, "throttle_ms": 0, "censored": "no",
+    }  # fmt: skip
+
+
+def _filled(folder: Path, **inputs: str) -> Lake:
+    into = lakes.lake(folder)
+    rows = [_sample(BEGIN + n * 30_000, str(broker)) for n in (3, 1, 2) for broker in (2, 10)]
+    replays.commit(into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN), rows, **inputs)
+    up = [
+        {"broker_id": broker, "ts_ms": BEGIN + n, "dt_ms": DAY_MS // 4, "up": answered}
+        for n, (broker, answered) in enumerate(
+            [("2", True), ("2", True), ("10", True), ("10", False)]
+        )
+    ]
+    replays.commit(into, TARGET_UP, CLUSTER, day_of(BEGIN), up)
+    return into
+
+
+def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> None:
+    into = _filled(tmp_path, **pace.inputs(PACE))
+    replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
+    found = replay.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    note = found.note("here", 7, replay.coverage_ppm(into, found))
+    assert (found.why, found.rows, found.cadence) == ("", 6, PACE)
+    assert note.coverage_ppm == 125_000  # broker 10 answered for a quarter of one of two days
+    assert (note.snapshot_id, note.step_ms, note.made_ms, note.stale) == ("look", 30_000, 7, "")
+    assert note.partial == ("1 days of the window hold no samples",)
+
+
+def test_what_counts_for_nothing_says_why(tmp_path: Path) -> None:
+    into = _filled(tmp_path)
+    assert replay.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).why == replay.NO_PACE
+    assert replay.opened(into, "other", BEGIN, BEGIN + DAY_MS).why == replay.NO_SAMPLES
+    paced = _filled(tmp_path / "paced", **pace.inputs(PACE))
+    assert replay.opened(paced, CLUSTER, BEGIN, BEGIN + DAY_MS).why == replay.NOBODY_LOOKED
+
+
+def test_samples_come_in_order_by_broker_and_the_window_is_kept(tmp_path: Path) -> None:
+    into = _filled(tmp_path, **pace.inputs(PACE))
+    replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
+    found = replay.opened(into, CLUSTER, BEGIN + 60_000, BEGIN + DAY_MS)
+    question, rows = replay.asked_of(into, found, _limits(99.0))
+    alice = bucket_of("alice")
+    assert question.reads == {QuotaType.PRODUCE: (alice,)}
+    series = replay.series(rows, question.reads)[QuotaType.PRODUCE][alice]
+    assert {broker: [one.ts_ms - BEGIN for one in each] for broker, each in series.items()} == {
+        "2": [60_000, 90_000],
+        "10": [60_000, 90_000],
+    }
+    impacts = replay.impacts(question, rows, PACE)
+    assert [(one.broker_id, one.before_units, one.after_units) for one in impacts] == [
+        ("10", 50, 99),
+        ("2", 50, 99),
+    ]
+    assert {one.verdict for one in impacts} <= {Verdict.BETTER, Verdict.SAME}
