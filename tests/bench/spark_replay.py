@@ -195,16 +195,19 @@ def told(**figures: object) -> None:
 
 
 def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str) -> None:
-    """Every way in turn, warm, in one session."""
+    """Every way in turn, warm, in one session; without rounds, the first and only time is told."""
     with session.opened(session.Settings(master=master, memory=memory)) as spark:
         frame = read(spark, folder)
-        answers = {way: _timed(lambda way=way: summed(IN_SPARK[way](frame)))[1] for way in ways}
-        assert len({tuple(one) for one in answers.values()}) == 1, answers
-        taken: dict[str, list[float]] = {way: [] for way in ways}
+        first = {way: _timed(lambda way=way: summed(IN_SPARK[way](frame))) for way in ways}
+        answers = {tuple(answer) for _, answer in first.values()}
+        assert len(answers) == 1, answers
+        taken: dict[str, list[float]] = {
+            way: [] if rounds else [seconds] for way, (seconds, _) in first.items()
+        }
         for _ in range(rounds):
             for way in ways:
                 taken[way].append(_timed(lambda way=way: summed(IN_SPARK[way](frame)))[0])
-    told(seconds=taken, answer=answers[ways[0]])
+    told(seconds=taken, answer=list(answers.pop()))
 
 
 def main(words: list[str]) -> None:

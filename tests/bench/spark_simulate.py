@@ -80,7 +80,7 @@ def t6(rows: int | None) -> None:
     # Spark spills about five times what compressed samples take.
     wanted = rows or min(1_000_000_000, free // 2 // (6 * BYTES_PER_ROW))
     with samples(wanted) as folder:
-        found = medians(sample("spark", folder, "native", 1, "local[2]", "4g"))
+        found = medians(sample("spark", folder, "native", 0, "local[2]", "4g"))
     row("T6", f"{wanted:,} rows", f"{found['native']:.0f} s", "heap 4 GB", "finished (met)")
 
 
@@ -92,7 +92,7 @@ def t7(rows: int) -> None:
         with samples(amount) as folder:
             taken.append(medians(sample("spark", folder, "native", 2, "local[2]", "4g"))["native"])
             for heap in HEAPS:
-                if sample("spark", folder, "native", 1, "local[2]", heap, fails=True) is not None:
+                if sample("spark", folder, "native", 0, "local[2]", heap, fails=True) is not None:
                     heaps.append(heap)
                     break
             else:
