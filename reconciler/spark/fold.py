@@ -11,9 +11,8 @@ other thresholds: where nothing carries over every sample is a session of its ow
 second. What is *waiting* is then B, less the burst that the controller lets pass.
 
 Numbers. A limit above everything recorded so far throttles nothing, so ``g`` is made with at most the running peak
-(:data:`CLEAR` above it): a limit of terabytes cannot push the sum out of 64 bits. Recorded rates still can, if a series
-holds more than 9.2 * 10^18 units: the cut rate of 10^13 for 10.6 days, 1 TB/s for 106 days. Spark then raises
-ARITHMETIC_OVERFLOW, never a wrong figure, and the jobs begin again with ``wide``: the same in 38 digits.
+(:data:`CLEAR` above it): a limit of terabytes cannot push the sum out of 64 bits. Recorded rates still can; then
+:mod:`reconciler.spark.wide` has the work done once more, with ``wide``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,11 +22,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from reconciler.spark import columns
+from reconciler.spark.wide import amount, narrow, total
 from reconciler.usage.samples import MAX_UNITS
 from reconciler.usage.throttle import (
     BURST_WINDOWS,
     DELIVERY_TIMEOUT_MS,
-    MAX_TOTAL,
     MIN_DELAY_MS,
     MODEL_OF,
     Model,
@@ -36,15 +35,10 @@ from reconciler.usage.throttle import (
 CLEAR: Final = 500
 """A limit so far above a rate lets every sample pass, however short: rounding half up adds less than a unit of 2 ms."""
 
-OVERFLOW: Final = "ARITHMETIC_OVERFLOW"
-"""The error class of a sum that leaves 64 bits; then ``wide`` is needed."""
-
 FIGURES: Final = (
     "throttled_ms", "max_delay_ms", "over_timeout_ms", "delayed_units", "unfinished",
 )  # fmt: skip
 """What :func:`forecasts` tells of each limit: fields of ``usage.throttle.Forecast``."""
-
-_WIDE: Final = "decimal(28,0)"  # a sum of these has all 38 digits
 
 
 def prepared(
@@ -81,9 +75,7 @@ def prepared(
         (after.isNull() | (after - ts > max_gap_ms)).alias("_ends"),
         _checked(arrived).alias("_units"),
         "_clear",
-        _amount(fn.when(by_rate, fn.col("rate_units")).otherwise(arrived), wide=wide).alias(
-            "_load"
-        ),
+        amount(fn.when(by_rate, fn.col("rate_units")).otherwise(arrived), wide=wide).alias("_load"),
         fn.when(by_rate, fn.lit(1000)).otherwise(fn.col("dt_ms")).alias("_span"),
     )
     alone = _model_is(Model.REJECTED, Model.APPROXIMATE)
@@ -100,10 +92,6 @@ def _checked(arrived: Column) -> Column:
         .when((dt <= 0) | (rate < 0) | (rate > MAX_UNITS), fn.raise_error(wrong).cast("bigint"))
         .otherwise(arrived)
     )
-
-
-def _amount(units: Column, *, wide: bool) -> Column:
-    return units.cast(_WIDE) if wide else units
 
 
 def _model_is(*models: Model) -> Column:
@@ -131,7 +119,7 @@ def held(
     # ``least`` passes over null: no limit lets pass what a clear one does.
     left = {
         name: fn.col("_load")
-        - _amount(columns.passed(fn.least(limit, fn.col("_clear")), fn.col("_span")), wide=wide)
+        - amount(columns.passed(fn.least(limit, fn.col("_clear")), fn.col("_span")), wide=wide)
         for name, limit in limits.items()
     }
     moved = ready.select(*kept, *(one.alias(f"_x_{name}") for name, one in left.items()))
@@ -180,6 +168,7 @@ def rows(
     max_gap_ms: Column,
     *,
     min_delay_ms: int = MIN_DELAY_MS,
+    wide: bool = False,
 ) -> DataFrame:
     """What each sample meets under a limit: the columns of ``usage.throttle.Row`` added to the samples.
 
@@ -189,9 +178,10 @@ def rows(
         limit: In units; null = unlimited: then everything is served.
         max_gap_ms: A longer gap begins a session.
         min_delay_ms: A shorter delay is no throttling.
+        wide: Whether sums are to have 38 digits; a backlog is cut to 64 bits in the end.
     """
-    ready = prepared(samples.withColumn("_limit", limit), series, max_gap_ms)
-    found = held(ready, series, {"_held": fn.col("_limit")})
+    ready = prepared(samples.withColumn("_limit", limit), series, max_gap_ms, wide=wide)
+    found = held(ready, series, {"_held": fn.col("_limit")}, wide=wide)
     found = found.withColumn("_waits", waiting(fn.col("_held"), fn.col("_limit")))
     here = Window.partitionBy(*series).orderBy("ts_ms")
     zero = fn.lit(0).cast("bigint")
@@ -200,11 +190,14 @@ def rows(
     counts = ~_model_is(Model.APPROXIMATE)
     queued = fn.when(fn.col("_fresh") | ~carries, zero).otherwise(fn.coalesce(last, zero))
     waits, units = fn.col("_waits"), fn.col("_units")
+    figures = {
+        "backlog": fn.when(carries, fn.col("_held")).otherwise(zero),
+        "served": units + fn.col("_queued") - fn.when(counts, waits).otherwise(zero),
+        "delayed": fn.when(counts, fn.least(waits, units)).otherwise(zero),
+    }
     return found.withColumn("_queued", queued).select(
         *samples.columns,
-        fn.when(carries, fn.col("_held")).otherwise(zero).alias("backlog"),
-        (units + fn.col("_queued") - fn.when(counts, waits).otherwise(zero)).alias("served"),
-        fn.when(counts, fn.least(waits, units)).otherwise(zero).alias("delayed"),
+        *(narrow(one, wide=wide).alias(name) for name, one in figures.items()),
         fn.when(carries, delay_ms(waits, fn.col("_limit"))).otherwise(zero).alias("delay_ms"),
         is_throttled(waits, fn.col("_limit"), min_delay_ms).alias("throttled"),
     )
@@ -244,7 +237,7 @@ def forecasts(
     totals = found.groupBy(*series).agg(
         fn.count(fn.lit(1)).alias("samples"),
         fn.sum("dt_ms").alias("covered_ms"),
-        _total(fn.col("_units"), wide=wide).alias("arrived_units"),
+        total(fn.col("_units"), wide=wide).alias("arrived_units"),
         *((column.alias(name)) for name, column in (kept or {}).items()),
         *(fn.first(f"_q_{name}").alias(f"_q_{name}") for name in limits),
         *sums,
@@ -257,12 +250,6 @@ def forecasts(
         *(kept or {}),
         *(_forecast(name).alias(name) for name in limits),
     )
-
-
-def _total(units: Column, *, wide: bool) -> Column:
-    """A sum; cut where the core cuts it."""
-    found = fn.sum(_amount(units, wide=wide))
-    return fn.least(found, fn.lit(MAX_TOTAL)).cast("bigint") if wide else found
 
 
 def _sums(name: str, min_delay_ms: int, *, wide: bool) -> list[Column]:
@@ -283,7 +270,7 @@ def _sums(name: str, min_delay_ms: int, *, wide: bool) -> list[Column]:
         ).alias(f"_throttled_{name}"),
         fn.max(waits).alias(f"_worst_{name}"),
         fn.sum(fn.when(waits >= late, fn.col("dt_ms")).otherwise(0)).alias(f"_over_{name}"),
-        _total(delayed, wide=wide).alias(f"_delayed_{name}"),
+        total(delayed, wide=wide).alias(f"_delayed_{name}"),
         fn.sum(fn.when(fn.col("_ends") & outlives, fn.lit(1)).otherwise(0)).alias(
             f"_unfinished_{name}"
         ),

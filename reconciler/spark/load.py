@@ -16,6 +16,7 @@ from reconciler.spark import columns, fold
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.schemas import conforming, struct
 from reconciler.spark.use import SERIES
+from reconciler.spark.wide import total
 from reconciler.usage.capacity import Use, shares
 from reconciler.usage.load import COINCIDENT_PPM, MOST_PPM, Basis
 from reconciler.usage.reports import Direction
@@ -48,7 +49,12 @@ def direction(quota_type: Column) -> Column:
 
 
 def moments(
-    samples: DataFrame, limits: DataFrame, brokers: DataFrame, max_gap_ms: Column
+    samples: DataFrame,
+    limits: DataFrame,
+    brokers: DataFrame,
+    max_gap_ms: Column,
+    *,
+    wide: bool = False,
 ) -> DataFrame:
     """What all clients of a broker together were served at each moment, beside what the broker did in all.
 
@@ -57,13 +63,14 @@ def moments(
         limits: :data:`~reconciler.spark.resolve.BUCKET` and ``limit_units``, for buckets that have a limit.
         brokers: ``broker_sample``.
         max_gap_ms: A longer gap begins a session.
+        wide: Whether sums are to have 38 digits.
 
     Returns:
         :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.load.Moment`.
     """
     bytes_only = samples.where(direction(fn.col("quota_type")).isNotNull())
     limited = bytes_only.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left")
-    served = fold.rows(limited, SERIES, fn.col("limit_units"), max_gap_ms)
+    served = fold.rows(limited, SERIES, fn.col("limit_units"), max_gap_ms, wide=wide)
     null = fn.lit(None).cast("bigint")
     zero = fn.lit(0).cast("bigint")
     by_clients = served.select(
@@ -72,17 +79,20 @@ def moments(
         null.alias("broker_units"), null.alias("replication_units"),
     )  # fmt: skip
     whole = by_clients
-    for way, (total, replication) in _BROKER_COLUMNS.items():
+    for way, (all_bytes, replication) in _BROKER_COLUMNS.items():
         whole = whole.unionByName(
             brokers.select(
                 "cluster_id", "broker_id", fn.lit(str(way)).alias("direction"), "ts_ms", "dt_ms",
                 zero.alias("served_units"), zero.alias("recorded_units"),
-                fn.col(total).alias("broker_units"), fn.col(replication).alias("replication_units"),
+                fn.col(all_bytes).alias("broker_units"), fn.col(replication).alias("replication_units"),
             )
         )  # fmt: skip
     return whole.groupBy(*MOMENT).agg(
         fn.max("dt_ms").alias("dt_ms"),
-        *(fn.sum(name).alias(name) for name in ("served_units", "recorded_units")),
+        *(
+            total(fn.col(name), wide=wide).alias(name)
+            for name in ("served_units", "recorded_units")
+        ),
         *(fn.max(name).alias(name) for name in ("broker_units", "replication_units")),
     )
 

@@ -1,5 +1,6 @@
 """Lakes that hold generated what-if cases: samples, looks at the limits, and when brokers answered."""
 
+import dataclasses
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from reconciler.lake.lake import Lake
 from reconciler.lake.looks import day_of
 from reconciler.lake.manifest import Unit
 from reconciler.spark.question import entries_of
-from reconciler.usage.samples import Cadence
+from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, Sample
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.spark import cases, lakes
 from tests.usage import whatif_cases
@@ -66,3 +67,19 @@ def looked(into: Lake, cluster_id: str, state: whatif_cases.State, at_ms: int) -
     look = {"snapshot_id": "look", "observed_at_ms": at_ms, "entries": len(entries)}
     commit(into, SNAPSHOT, cluster_id, day_of(at_ms), [look])
     commit(into, QUOTA_ENTRY, cluster_id, day_of(at_ms), entries)
+
+
+def beyond_64_bits() -> tuple[whatif_cases.Case, list[Sample], Cadence]:
+    """One series at the cut rate for twelve days, under a limit of 5 that becomes 4: its samples, and their pace."""
+    one = whatif_cases.case(0)
+    begin, step = whatif_cases.START_MS // DAY_MS * DAY_MS, 300_000
+    huge = [Sample(begin + n * step, step, MAX_UNITS) for n in range(1, 12 * 288)]
+    key = whatif_cases.Key.PRODUCER_BYTE_RATE
+    before, after = (
+        whatif_cases.State().with_values([(whatif_cases.ENTITIES[0], key, value)])
+        for value in (5.0, 4.0)
+    )
+    bucket = whatif_cases.tags_of(whatif_cases.book(before, key), "alice", "app")
+    series = {QuotaType.PRODUCE: {bucket: {"1": huge}}}
+    made = dataclasses.replace(one, before=before, after=after, series=series)
+    return made, huge, Cadence(step_ms=step, max_gap_ms=step)

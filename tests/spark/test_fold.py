@@ -71,8 +71,8 @@ def test_the_cases_hold_what_two_engines_could_see_differently() -> None:
 
 def test_every_row_of_every_model_is_that_of_the_core(spark: SparkSession) -> None:
     frame = _frame(spark)
-    for limit in ("l6", "l1"):
-        found = fold.rows(frame, SERIES, fn.col(limit), fn.col("max_gap")).select(
+    for limit, wide in (("l6", False), ("l1", False), ("l1", True)):
+        found = fold.rows(frame, SERIES, fn.col(limit), fn.col("max_gap"), wide=wide).select(
             "cluster_id", "ts_ms", *ROW
         )
         told = {(row[0], row[1]): tuple(row[2:]) for row in found.collect()}

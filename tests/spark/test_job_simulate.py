@@ -12,7 +12,7 @@ from reconciler.spark import candidates, jobs
 from reconciler.spark.candidates import Candidate, Work
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import simulate
-from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, Sample
+from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tiers import USUAL, WhatIfPolicy
 from reconciler.usage.verdict import Tolerance
@@ -67,20 +67,8 @@ def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
 def test_a_series_beyond_64_bits_is_simulated_in_38_digits(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    one = whatif_cases.case(0)
-    huge = [Sample(FROM + n * 300_000, 300_000, MAX_UNITS) for n in range(1, 12 * 288)]
-    before = whatif_cases.State().with_values(
-        [(whatif_cases.ENTITIES[0], whatif_cases.Key.PRODUCER_BYTE_RATE, 5.0)]
-    )
-    after = before.with_values(
-        [(whatif_cases.ENTITIES[0], whatif_cases.Key.PRODUCER_BYTE_RATE, 4.0)]
-    )
-    bucket = whatif_cases.tags_of(
-        whatif_cases.book(before, whatif_cases.Key.PRODUCER_BYTE_RATE), "alice", "app"
-    )
-    series = {QuotaType.PRODUCE: {bucket: {"1": huge}}}
-    one = dataclasses.replace(one, before=before, after=after, series=series)
-    lake = replays.filled(tmp_path, [one], Cadence(step_ms=300_000, max_gap_ms=300_000))
+    one, _, pacing = replays.beyond_64_bits()
+    lake = replays.filled(tmp_path, [one], pacing)
     work = dataclasses.replace(_work([one]), to_ms=FROM + 13 * DAY_MS)
     said: list[str] = []
     wide = simulate.simulated(spark, lake, work, lambda phase, done, total: said.append(phase))

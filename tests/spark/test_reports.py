@@ -4,9 +4,10 @@ import pytest
 
 from reconciler.errors import UsageError
 from reconciler.quota.entity import entity
+from reconciler.spark import wide
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import capacity, report, usage
-from reconciler.usage.load import Basis
+from reconciler.usage.load import Basis, Moment, load
 from reconciler.usage.profiles import UseState
 from reconciler.usage.reports import Direction
 from reconciler.usage.samples import QuotaType
@@ -18,7 +19,8 @@ from reconciler.usage.tables import (
     USAGE_ROW,
     entity_text,
 )
-from tests.spark import lakes
+from reconciler.usage.throttle import arrivals, rows
+from tests.spark import lakes, replays
 from tests.spark.report_lake import BEGIN, DAY, FROM, STEP, TO, filled, made
 
 pytestmark = pytest.mark.integration
@@ -91,6 +93,37 @@ def test_capacity_is_what_replication_leaves_and_excess_beyond_fair_shares_is_to
     assert sum(one.excess_units for one in found.noisy if one.bucket_ms == BEGIN) == 405
     assert len(lakes.rows_of(lake, CAPACITY_ROW)) == 2
     assert len(lakes.rows_of(lake, NOISY_ROW)) == len(found.noisy)
+
+
+def test_the_load_of_a_series_beyond_64_bits_is_summed_in_38_digits(spark, tmp_path) -> None:
+    one, huge, pacing = replays.beyond_64_bits()
+    filled_lake = replays.filled(tmp_path, [one], pacing)
+    said: list[str] = []
+    found = capacity.run(
+        spark,
+        filled_lake,
+        capacity.Settings(
+            from_ms=huge[0].ts_ms - pacing.step_ms,
+            to_ms=huge[-1].ts_ms + 1,
+            capacity=(f"{one.cluster_id}=10:10",),
+            replication_factor=1,
+        ),
+        lambda phase, done, total: said.append(phase),
+    )
+    assert wide.AGAIN in said
+    served = rows(QuotaType.PRODUCE, arrivals(huge, pacing.max_gap_ms), 5)
+    moments = [
+        Moment(pacing.step_ms, each.served, sample.rate_units, None, None)
+        for each, sample in zip(served, huge, strict=True)
+    ]
+    expected = load(moments, 10, replication_factor=1)
+    ingress = next(each for each in found.capacity if each.direction is Direction.INGRESS)
+    assert (
+        ingress.budget_units, ingress.coincident_ppm, ingress.overload_ms, ingress.covered_ms
+    ) == (
+        expected.budget_units, expected.coincident_ppm, expected.overload_ms, expected.covered_ms
+    )  # fmt: skip
+    assert expected.coincident_ppm == 625_000  # a limit of 5, a budget of 8
 
 
 def test_a_cluster_without_a_capacity_is_named(spark, lake) -> None:

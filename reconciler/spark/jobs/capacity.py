@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as fn
@@ -18,8 +18,9 @@ from reconciler.spark.resolve import BUCKET
 from reconciler.spark.rollup import INTERVAL_MS
 from reconciler.spark.span import Span
 from reconciler.spark.use import SERIES
+from reconciler.spark.wide import tried
 from reconciler.usage.capacity import HEADROOM_PPM
-from reconciler.usage.reports import Direction, UsageReport
+from reconciler.usage.reports import CapacityRow, Direction, NoisyRow, UsageReport
 from reconciler.usage.samples import MAX_GAP_MS, Cadence
 from reconciler.usage.tables import (
     BROKER_SAMPLE,
@@ -31,6 +32,9 @@ from reconciler.usage.tables import (
 
 HOT: Final = 500
 """Hot intervals of all brokers together that fair shares are worked out for."""
+
+_Told: TypeAlias = tuple[tuple[tuple[CapacityRow, ...], int], tuple[tuple[NoisyRow, ...], int]]
+"""The first rows of both tables, each with how many more there are."""
 
 FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
 
@@ -112,18 +116,28 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     )
     known = samples.join(fn.broadcast(gaps), "cluster_id", "left")
     longest = fn.coalesce(fn.col("max_gap_ms"), fn.lit(MAX_GAP_MS))
-    progress("served at each moment", 0, 0)
-    at = load.budgeted(load.moments(known, limits, brokers, longest), capacities).cache()
-    found = load.capacity(at, limits, five.select(*SERIES), span.last_day).cache()
-    progress("fair shares", 0, 0)
-    noisy = load.noisy(load.hot(five, at, INTERVAL_MS, HOT), limits, span.last_day).cache()
     names = [one.cluster_id for one in notes]
-    _ = results.kept(lake, found, CAPACITY_ROW, names, span=span, progress=progress)
-    _ = results.kept(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
-    capacity, more_capacity = report_rows.capacity_rows(found, settings.most)
-    excess, more_excess = report_rows.noisy_rows(noisy, settings.most)
-    for one in (limits, at, found, noisy):
-        _ = one.unpersist()
+
+    def attempt(*, wide: bool) -> _Told:
+        progress("served at each moment", 0, 0)
+        served = load.moments(known, limits, brokers, longest, wide=wide)
+        at = load.budgeted(served, capacities).cache()
+        found = load.capacity(at, limits, five.select(*SERIES), span.last_day).cache()
+        noisy = load.noisy(load.hot(five, at, INTERVAL_MS, HOT), limits, span.last_day).cache()
+        try:
+            _ = results.kept(lake, found, CAPACITY_ROW, names, span=span, progress=progress)
+            progress("fair shares", 0, 0)
+            _ = results.kept(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
+            return (
+                report_rows.capacity_rows(found, settings.most),
+                report_rows.noisy_rows(noisy, settings.most),
+            )
+        finally:
+            for one in (at, found, noisy):
+                _ = one.unpersist()
+
+    (capacity, more_capacity), (excess, more_excess) = tried(attempt, progress)
+    _ = limits.unpersist()
     more = {CAPACITY_ROW.name: more_capacity, NOISY_ROW.name: more_excess}
     return UsageReport(
         evidence=notes,

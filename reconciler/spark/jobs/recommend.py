@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -22,11 +21,12 @@ from reconciler.manifest.project import parse
 from reconciler.manifest.whatif_policy import policy_of
 from reconciler.ports import Progress
 from reconciler.quota.entity import Entity
-from reconciler.spark import bounded, fold, question, reading, recommend, windows, writing
+from reconciler.spark import bounded, question, reading, recommend, windows, writing
 from reconciler.spark.candidates import inputs_of, text_of
 from reconciler.spark.job import Job, asked
 from reconciler.spark.question import BUCKET, bucket_of_row
 from reconciler.spark.recommend import BUMPED, CASES, PINNED, Sizing
+from reconciler.spark.wide import tried
 from reconciler.usage.findings import RecommendationRow
 from reconciler.usage.reports import Direction, UsageReport
 from reconciler.usage.samples import (
@@ -245,10 +245,11 @@ def _committed(
     for one in seen:
         unit = Unit(table=RECOMMENDATION, cluster_id=one.cluster_id, day=work.sizing.day)
         wanted.append(writing.Next(unit=unit, after=lake.manifest(unit), inputs=inputs_of(one)))
-    for wide in (False, True):
+
+    def attempt(*, wide: bool) -> writing.Committed:
         kept: list[DataFrame] = []
 
-        def keep(frame: DataFrame, kept: list[DataFrame] = kept) -> DataFrame:
+        def keep(frame: DataFrame) -> DataFrame:
             kept.append(frame.persist())
             return kept[-1]
 
@@ -257,14 +258,11 @@ def _committed(
                 samples, cases, replace(work.sizing, wide=wide), keep=keep, broadcast=broadcast
             )
             return writing.committed(lake, rows, wanted, progress)
-        except PySparkException as error:
-            if wide or fold.OVERFLOW not in str(error):
-                raise
-            progress("a series is too large for 64 bits; once more in 38 digits", 0, 0)
         finally:
             for frame in kept:
                 frame.unpersist()
-    raise AssertionError(wanted)
+
+    return tried(attempt, progress)
 
 
 _FIRST: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)

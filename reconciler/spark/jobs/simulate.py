@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.errors import LakeConflict, UsageError
@@ -17,10 +16,11 @@ from reconciler.lake.replay import Replay
 from reconciler.manifest.project import parse
 from reconciler.manifest.whatif_policy import policy_of
 from reconciler.ports import Progress
-from reconciler.spark import fold, question, reading, simulate, told, writing
+from reconciler.spark import question, reading, simulate, told, writing
 from reconciler.spark import windows as windows_
 from reconciler.spark.candidates import Candidate, Work, inputs_of, read, text_of
 from reconciler.spark.job import Job, asked
+from reconciler.spark.wide import tried
 from reconciler.usage.findings import Simulation
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
@@ -87,7 +87,8 @@ def _committed(
     progress: Progress,
 ) -> writing.Committed:
     """All rows, into the lake; where a series is too large for 64 bits, once more in 38 digits."""
-    for wide in (False, True):
+
+    def attempt(*, wide: bool) -> writing.Committed:
         made = simulate.impacts(
             samples,
             questions,
@@ -96,13 +97,9 @@ def _committed(
             wide=wide,
             broadcast=broadcast,
         )
-        try:
-            return writing.committed(lake, made, wanted.values(), progress)
-        except PySparkException as error:
-            if wide or fold.OVERFLOW not in str(error):
-                raise
-            progress("a series is too large for 64 bits; once more in 38 digits", 0, 0)
-    raise AssertionError(wanted)
+        return writing.committed(lake, made, wanted.values(), progress)
+
+    return tried(attempt, progress)
 
 
 def _facts(candidate: Candidate, window: Replay) -> list[question.FactRow]:
