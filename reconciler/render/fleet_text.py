@@ -28,7 +28,7 @@ def fleet_document(report: FleetReport) -> dict[str, Json]:
     """The whole report. Keys of rows are the columns of their tables."""
     return {
         "kind": KIND,
-        "formatVersion": FORMAT,
+        "format": FORMAT,
         "headline": headline(report),
         **{one.name: json_of(getattr(report, one.name)) for one in fields(report)},
     }

@@ -18,7 +18,7 @@ def report_document(report: UsageReport) -> dict[str, Json]:
     """The whole report. Keys of rows are the columns of their tables, so names carry the units."""
     return {
         "kind": KIND,
-        "formatVersion": FORMAT,
+        "format": FORMAT,
         "headline": headline(report),
         **{one.name: json_of(getattr(report, one.name)) for one in fields(report)},
     }

@@ -148,8 +148,8 @@ def breach_sheet(found: Simulation) -> Sheet:
                 one.row.broker_id,
                 one.tier,
                 one.breach.what,
-                length_text(one.breach.found_ms),
-                length_text(one.breach.allowed_ms),
+                length_text(one.breach.found_ms, unlike=one.breach.allowed_ms),
+                length_text(one.breach.allowed_ms, unlike=one.breach.found_ms),
             )
             for one in found.breaches
         ),

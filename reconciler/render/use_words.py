@@ -60,10 +60,18 @@ def units_text(kind: QuotaType, units: int | None) -> str:
     return quantity(KEY_OF[kind], None if units is None else in_kafka_units(kind, units))
 
 
-def length_text(length_ms: int | None) -> str:
-    """A length of time with two parts at most: ``2 h 5 min``, ``45 s``, ``0 s``; ``None`` = not known."""
+def length_text(length_ms: int | None, *, unlike: int | None = None) -> str:
+    """A length of time with two parts at most: ``2 h 5 min``, ``45 s``, ``0 s``; ``None`` = not known.
+
+    Args:
+        length_ms: In milliseconds.
+        unlike: A length that is told beside it. Where two parts are the same of both and they differ, all are told:
+            ``1 min 900 ms`` beside ``1 min``.
+    """
     if length_ms is None:
         return UNSET
+    if unlike not in {None, length_ms} and length_text(length_ms) == length_text(unlike):
+        return _whole_length(length_ms)
     if 0 < length_ms < 1_000:
         return f"{length_ms} ms"
     parts: list[str] = []
@@ -77,6 +85,16 @@ def length_text(length_ms: int | None) -> str:
         if len(parts) == 2:
             break
     return " ".join(parts) or "0 s"
+
+
+def _whole_length(length_ms: int) -> str:
+    parts: list[str] = []
+    rest = length_ms
+    for size, name in (*_LENGTHS, (1, "ms")):
+        amount, rest = divmod(rest, size)
+        if amount:
+            parts.append(f"{amount:,} {name}")
+    return " ".join(parts)
 
 
 def per_day_ms(length_ms: int | None, covered_ms: int) -> int | None:

@@ -162,7 +162,8 @@ def _refusal(one: TierBreach) -> Refusal:
         entity=read_entity(row.source_entity) if row.source_entity else None,
         key=KEY_OF[row.quota_type],
         says=f"{bucket_text(row.bucket, any_name=row.any_name)} ({type_text(row.quota_type)}, tier {quoted(one.tier)}):"
-        f" {breach.what} {length_text(breach.found_ms)}, allowed {length_text(breach.allowed_ms)}{broker}",
+        f" {breach.what} {length_text(breach.found_ms, unlike=breach.allowed_ms)}, allowed"
+        f" {length_text(breach.allowed_ms, unlike=breach.found_ms)}{broker}",
     )
 
 

@@ -53,7 +53,7 @@ def test_markdown_cannot_be_forged_by_names() -> None:
 
 def test_a_document_has_the_columns_of_the_tables_and_values_that_json_cannot_say_as_text() -> None:
     document = json.loads(dump(fleet_document(REPORT)))
-    assert (document["kind"], document["formatVersion"]) == ("kquota-fleet", 1)
+    assert (document["kind"], document["format"]) == ("kquota-fleet", 1)
     assert document["effective"][0]["value"] == "NaN"
     assert document["planned"][0]["after"] == 2
     assert document["left_out"] == {"plan_row": 41}

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.render.documents import dump
 from reconciler.render.use_json import report_document
-from reconciler.render.use_sheets import Sheet, sheets, usage_sheet
+from reconciler.render.use_sheets import Sheet, breach_sheet, sheets, usage_sheet
 from reconciler.render.use_text import headline, report_markdown, report_text
 from reconciler.usage.findings import Simulation
 from reconciler.usage.reports import UsageReport
@@ -43,6 +43,13 @@ def test_every_part_of_a_report_is_told_in_every_format(make) -> None:
     plain = text.replace("&#61;", "=")
     assert [one for one in FACTS if one not in plain] == []
     assert "one day is missing" in text
+
+
+def test_a_refusal_by_a_little_shows_the_difference() -> None:
+    (breach,) = SIMULATION.breaches
+    narrow = replace(breach, breach=replace(breach.breach, found_ms=60_900, allowed_ms=60_000))
+    (cells,) = breach_sheet(replace(SIMULATION, breaches=(narrow,))).rows
+    assert cells[-2:] == ("1 min 900 ms", "1 min")
 
 
 def test_rows_that_are_left_out_are_counted_everywhere() -> None:
@@ -96,7 +103,7 @@ def test_a_sheet_with_a_crooked_row_cannot_be_built() -> None:
 
 def test_json_has_every_column_of_every_row() -> None:
     document = json.loads(dump(report_document(whole_report())))
-    assert (document["kind"], document["formatVersion"]) == ("kquota-use", 1)
+    assert (document["kind"], document["format"]) == ("kquota-use", 1)
     (first, _) = document["simulation"]["rows"]
     assert first["user"] == "etl"
     assert first["after_throttled_ms"] == IMPACT.after_throttled_ms

@@ -28,6 +28,30 @@ def test_a_length_of_time_has_two_parts_at_most(length_ms: int | None, text: str
     assert length_text(length_ms) == text
 
 
+@pytest.mark.parametrize(
+    ("found_ms", "allowed_ms", "texts"),
+    [
+        (60_900, 60_000, ("1 min 900 ms", "1 min")),
+        (2 * DAY_MS + 5_000, 2 * DAY_MS, ("2 d 5 s", "2 d")),
+        (7_501_000, 7_500_000, ("2 h 5 min 1 s", "2 h 5 min")),
+        (61_000, 60_000, ("1 min 1 s", "1 min")),
+        (60_000, 60_000, ("1 min", "1 min")),
+        (5, None, ("5 ms", "-")),
+    ],
+)
+def test_two_lengths_that_differ_never_read_the_same(found_ms, allowed_ms, texts) -> None:
+    assert (
+        length_text(found_ms, unlike=allowed_ms),
+        length_text(allowed_ms, unlike=found_ms),
+    ) == texts
+
+
+@given(st.integers(0, 10**10), st.integers(0, 10**10))
+def test_lengths_told_beside_each_other_are_equal_only_if_they_are(one: int, other: int) -> None:
+    same = length_text(one, unlike=other) == length_text(other, unlike=one)
+    assert same == (one == other)
+
+
 @given(st.integers(min_value=0, max_value=10**13))
 def test_no_length_of_time_is_without_words(length_ms: int) -> None:
     assert length_text(length_ms)

@@ -210,6 +210,12 @@ def test_a_breach_stands_at_the_rule_that_asks_for_it():
     )
 
 
+def test_a_refusal_by_less_than_is_usually_told_shows_the_difference():
+    narrow = replace(BREACH, breach=replace(BREACH.breach, found_ms=60_900))
+    (refusal,) = recorded_of(simulation(row(), breaches=(narrow,)), at=NOW).refusals
+    assert "worst delay 1 min 900 ms, allowed 1 min on broker" in refusal.says
+
+
 def _json(subject) -> str:
     kinds = ("user", "client-id", "ip")
     return json.dumps(
