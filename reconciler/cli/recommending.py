@@ -90,13 +90,17 @@ def done(console: Console, given: Given) -> Done:
         one.id: _declared(console, given.clusters.project, one) if one.name else ()
         for one in chosen
     }
-    everything = tuple(chain.from_iterable(declared.values()))
-    pinned = frozenset(one.entity for one in everything if (SIZING_LABEL, PINNED) in one.labels)
+    pinned = frozenset(
+        (cluster_id, one.entity)
+        for cluster_id, several in declared.items()
+        for one in several
+        if (SIZING_LABEL, PINNED) in one.labels
+    )
     work = recommend.Work(
         clusters=tuple(sorted(one.id for one in chosen)),
         from_ms=begin,
         to_ms=end,
-        policy=policy_for(console, given.clusters.project, everything),
+        policy=policy_for(console, given.clusters.project, declared),
         pinned=pinned,
         most=given.most,
         source=opened(given.lake).store.shown,

@@ -1,6 +1,7 @@
 """What ``kquota spark simulate`` does: limits to come from manifests, plans or snapshots, and an engine to replay use under them."""
 
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -106,7 +107,7 @@ def simulated(console: Console, given: Given) -> "Simulation":
     lake = opened(given.lake)
     clock = SystemClock()
     begin, end = given.window.span(clock)
-    declared: Sequence[Declaration] = ()
+    declared: Mapping[str, Sequence[Declaration]] = {}
     if given.plans or given.after:
         found: tuple[Candidate, ...] = candidates.read(given.plans, given.after)
     else:
@@ -143,9 +144,14 @@ def _on_spark(given: Given, work: "Work") -> "Simulation":
 
 
 def policy_for(
-    console: Console, project_path: Path | None, declared: "Sequence[Declaration]"
+    console: Console, project_path: Path | None, declared: "Mapping[str, Sequence[Declaration]]"
 ) -> "WhatIfPolicy":
     """The what-if policy of the project, if there is a project, with the tiers that documents say they belong to.
+
+    Args:
+        console: Where warnings go.
+        project_path: The project file; ``None`` = the one here, if there is one.
+        declared: Documents by cluster id.
 
     Raises:
         UsageError: The policy is in itself wrong, or a project was named and is not there.
@@ -187,14 +193,14 @@ def task_of(console: Console, project: Path | None, cluster: str, paths: Sequenc
 
 def _of_manifests(
     console: Console, given: Given, lake: "Lake", window: tuple[int, int]
-) -> "tuple[tuple[Candidate, ...], tuple[Declaration, ...]]":
-    """What the documents would make of the last look at each cluster."""
+) -> "tuple[tuple[Candidate, ...], Mapping[str, Sequence[Declaration]]]":
+    """What the documents would make of the last look at each cluster, and the documents by cluster id."""
     from reconciler.cli.offline import StandIn, plan_on
     from reconciler.lake import replay
     from reconciler.spark.candidates import Candidate
 
     found: list[Candidate] = []
-    declared: list[Declaration] = []
+    declared: defaultdict[str, list[Declaration]] = defaultdict(list)
     for one in given.clusters.chosen():
         task = task_of(console, given.clusters.project, one.name, given.paths)
         seen = replay.opened(lake, one.id, *window)
@@ -202,8 +208,8 @@ def _of_manifests(
         stand_in = StandIn(cluster_id=one.id, state=seen.state, taken_at=taken)
         prepared = plan_on(task, stand_in)
         found.append(Candidate(cluster_id=one.id, plan=prepared.preview.plan))
-        declared += chain.from_iterable(task.desired.claims.values())
-    return tuple(found), tuple(declared)
+        declared[one.id] += chain.from_iterable(task.desired.claims.values())
+    return tuple(found), declared
 
 
 def code_of(found: "Simulation", *, require_evidence: bool) -> Exit:

@@ -114,7 +114,7 @@ def simulated(
         return None
     if address and (asking.require_evidence or asking.evidence != AUTO):
         needs("usage", "--evidence")
-    policy = policy_of(console, task)
+    policy = policy_of(console, task, prepared.plan.cluster_id)
     published = _published(target, prepared, asking, address)
     if published.note.stale:
         console.warning(f"evidence of {target.shown}: {published.note.stale}")
@@ -129,7 +129,7 @@ async def quota_callback(client: "QuotaClient") -> str | None:
         return None
 
 
-def policy_of(console: Console, task: "Task") -> "WhatIfPolicy":
+def policy_of(console: Console, task: "Task", cluster_id: str) -> "WhatIfPolicy":
     """The trusted what-if policy, with the tiers that documents say they belong to.
 
     Raises:
@@ -138,7 +138,7 @@ def policy_of(console: Console, task: "Task") -> "WhatIfPolicy":
     from reconciler.manifest.whatif_policy import policy_of as made
 
     project = task.target.project
-    documents = chain.from_iterable(task.desired.claims.values())
+    documents = {cluster_id: chain.from_iterable(task.desired.claims.values())}
     try:
         policy = made({} if project is None else project.simulate, documents)
     except QuotaValueError as wrong:  # a project that was parsed was checked

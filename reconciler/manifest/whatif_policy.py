@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from reconciler.errors import QuotaValueError
@@ -24,6 +25,8 @@ from reconciler.usage.verdict import Tolerance
 # A spec that its schema has accepted.
 Spec: TypeAlias = Mapping[str, Any]
 
+NOBODY: Final[Mapping[str, Iterable[Declaration]]] = MappingProxyType({})
+
 _PERCENTS: Final = {
     "marginPercent": "margin_percent",
     "bumpPercent": "bump_percent",
@@ -32,12 +35,14 @@ _PERCENTS: Final = {
 }
 
 
-def policy_of(simulate: Spec, declarations: Iterable[Declaration] = ()) -> WhatIfPolicy:
+def policy_of(
+    simulate: Spec, declarations: Mapping[str, Iterable[Declaration]] = NOBODY
+) -> WhatIfPolicy:
     """The what-if policy.
 
     Args:
         simulate: ``spec.simulate`` of the trusted configuration; empty = everything is told, nothing refused.
-        declarations: Documents, for their labels.
+        declarations: Documents by cluster id, for their labels.
 
     Raises:
         QuotaValueError: A pattern, a tier or the usual tier's name is in itself wrong.
@@ -59,7 +64,7 @@ def policy_of(simulate: Spec, declarations: Iterable[Declaration] = ()) -> WhatI
     return WhatIfPolicy(
         rules=tuple(rules),
         usual=found[0],
-        labelled=_labelled(declarations),
+        labelled={one: _labelled(several) for one, several in declarations.items()},
         elastic=Elastic(simulate.get("elastic", Elastic.REPORT)),
     )
 

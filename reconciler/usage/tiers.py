@@ -75,13 +75,16 @@ class WhatIfPolicy:
     Attributes:
         rules: The tiers; of several that match, the first counts.
         usual: The tier of whoever belongs to none.
-        labelled: Tiers by label of the document, by entity. What the trusted configuration says goes before it.
+        labelled: Tiers by label of the document, by cluster id and entity: a document speaks of its own cluster alone.
+            What the trusted configuration says goes before it, and is for every cluster.
         elastic: What is done about elastic types.
     """
 
     rules: tuple[TierRule, ...] = USUAL
     usual: TierRule = USUAL[1]
-    labelled: Mapping[Entity, str] = field(default_factory=dict[Entity, str])
+    labelled: Mapping[str, Mapping[Entity, str]] = field(
+        default_factory=dict[str, Mapping[Entity, str]]
+    )
     elastic: Elastic = Elastic.REPORT
 
     @property
@@ -92,10 +95,11 @@ class WhatIfPolicy:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Labels that name no tier, sorted."""
-        return tuple(sorted(set(self.labelled.values()) - set(self.names)))
+        told = {tier for tiers in self.labelled.values() for tier in tiers.values()}
+        return tuple(sorted(told.difference(self.names)))
 
-    def tier_of(self, who: Entity | Bucket) -> TierRule:
-        """The tier of an entity, or of the clients of a bucket.
+    def tier_of(self, cluster_id: str, who: Entity | Bucket) -> TierRule:
+        """The tier of an entity of a cluster, or of the clients of a bucket there.
 
         A label comes from the same hands as the limits, so it may choose how limits are sized, and a gate that is
         stricter than the usual one, never a weaker one.
@@ -107,16 +111,17 @@ class WhatIfPolicy:
                 if any(pattern.matches(own) for pattern in rule.entities):
                     return rule
         by_name = {one.name: one for one in self.rules}
+        labelled = self.labelled.get(cluster_id, {})
         for subject in subjects:
-            found = by_name.get(self.labelled.get(subject, ""))
+            found = by_name.get(labelled.get(subject, ""))
             if found is not None:
                 stricter = _stricter(found.tolerance, self.usual.tolerance)
                 return replace(found, tolerance=stricter)
         return self.usual
 
-    def tolerance_of(self, kind: QuotaType, bucket: Bucket) -> Tolerance:
-        """How much worse a change may make it for the clients of a bucket."""
-        found = self.tier_of(bucket).tolerance
+    def tolerance_of(self, cluster_id: str, kind: QuotaType, bucket: Bucket) -> Tolerance:
+        """How much worse a change may make it for the clients of a bucket of a cluster."""
+        found = self.tier_of(cluster_id, bucket).tolerance
         return replace(found, elastic=True) if kind in ELASTIC else found
 
 

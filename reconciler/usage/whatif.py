@@ -278,7 +278,9 @@ def _split(
     kept = [
         group
         for group in groups
-        if not policy.tolerance_of(group[0].quota_type, group[0].bucket).elastic
+        if not policy.tolerance_of(
+            group[0].cluster_id, group[0].quota_type, group[0].bucket
+        ).elastic
     ]
     return kept, len(groups) - len(kept)
 
@@ -286,8 +288,8 @@ def _split(
 def _refused(group: Sequence[ImpactRow], policy: WhatIfPolicy) -> list[TierBreach]:
     """What is refused of one tenant: of every figure the worst broker's."""
     first = group[0]
-    tier = policy.tier_of(first.bucket)
-    tolerance = policy.tolerance_of(first.quota_type, first.bucket)
+    tier = policy.tier_of(first.cluster_id, first.bucket)
+    tolerance = policy.tolerance_of(first.cluster_id, first.quota_type, first.bucket)
     worst: dict[str, tuple[ImpactRow, Breach]] = {}
     for row in group:
         for found in breaches(_impact_of(row), tolerance):

@@ -236,6 +236,18 @@ def test_a_label_without_a_tier_is_a_warning(kquota, folder, evidence, cluster):
     assert "no tier is called 'platinum'; known are batch, gold, silver" in ran.err
 
 
+def test_the_label_of_a_document_tightens_the_gate_of_its_entity(kquota, folder, evidence):
+    project_file = folder / "kquota.yaml"
+    strict = "      batch: {share: 1"
+    project_file.write_text(project_file.read_text().replace(strict, "      strict: {maxDelay: 1m, newThrottledPerDay: 1ms}\n" + strict).replace("newThrottledPerDay: 10m, maxDelay: 60s", "maxDelay: 9h"))  # fmt: skip
+    assert kquota("plan", "--no-inventory").code == 0
+    manifest = folder / "quotas" / "all.yaml"
+    manifest.write_text(manifest.read_text().replace("  namespace: team\n", "  namespace: team\n  labels: {kafka-quotas.io/tier: strict}\n"))  # fmt: skip
+    ran = kquota("plan", "--no-inventory")
+    assert ran.code == 3, ran.err
+    assert "strict" in ran.out
+
+
 def test_offline_with_a_snapshot_works_too(kquota, folder, evidence):
     (folder / "now.json").write_text(kquota("snapshot").out)
     ran = kquota("plan", "--offline", "--snapshot", "now.json", "--no-inventory")

@@ -68,6 +68,6 @@ def test_the_policy_of_the_documents_is_one() -> None:
     text = f"{project}---\napiVersion: kafka-quotas.io/v1alpha1\n{cluster}{telemetry}"
     made = parse(text)
     policy = policy_of(made.simulate)
-    assert policy.tier_of(entity(user="pay-1")).name == "gold"
-    assert policy.tier_of(entity(user="etl-1")).tolerance.new_throttled_ms_per_day == 7_200_000
+    assert policy.tier_of("c", entity(user="pay-1")).name == "gold"
+    assert policy.tier_of("c", entity(user="etl-1")).tolerance.new_throttled_ms_per_day == 7_200_000
     assert made.cluster("prod").cluster.telemetry["maxEvidenceAge"] == "48h"

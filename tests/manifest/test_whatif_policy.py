@@ -16,6 +16,7 @@ from reconciler.usage.tags import Bucket, GroupKind, bucket_of
 from reconciler.usage.tiers import Elastic
 from reconciler.usage.verdict import Tolerance
 
+PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "lkc-staging"
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 WRITTEN = {
     "failOn": {"newThrottledPerDay": "10m", "maxDelay": "60s"},
@@ -52,13 +53,16 @@ def document(subject, tier):
 def test_nothing_written_tells_everything_and_refuses_nothing():
     policy = policy_of({})
     assert policy.names == ("batch", "gold", "silver")
-    assert (policy.tier_of(ALICE).tier, policy.tier_of(ALICE).tolerance) == (SILVER, Tolerance())
+    assert (policy.tier_of(PROD, ALICE).tier, policy.tier_of(PROD, ALICE).tolerance) == (
+        SILVER,
+        Tolerance(),
+    )
     assert policy.elastic is Elastic.REPORT
     assert [one.tier for one in policy.rules] == [GOLD, SILVER, BATCH]
 
 
 def test_every_setting_of_a_tier_becomes_its_value():
-    rule = policy_of(WRITTEN).tier_of(entity(user="pay-1", client_id="x"))
+    rule = policy_of(WRITTEN).tier_of(PROD, entity(user="pay-1", client_id="x"))
     assert (rule.name, rule.tolerance) == (
         "payments",
         Tolerance(new_throttled_ms_per_day=43_200, max_delay_ms=5_000),
@@ -108,43 +112,65 @@ def test_a_number_is_the_share_and_a_known_name_keeps_the_rest():
     ],
 )
 def test_entities_and_buckets_find_their_tier(who, name):
-    assert policy_of(WRITTEN).tier_of(who).name == name
+    assert policy_of(WRITTEN).tier_of(PROD, who).name == name
 
 
 def test_another_usual_tier_may_be_named_and_must_exist():
-    assert policy_of({"usualTier": "batch"}).tier_of(ALICE).tier == BATCH
+    assert policy_of({"usualTier": "batch"}).tier_of(PROD, ALICE).tier == BATCH
     with pytest.raises(QuotaValueError, match="no tier is called 'plaid'"):
         policy_of({"usualTier": "plaid"})
 
 
 def test_a_label_chooses_a_tier_for_its_entity_and_for_buckets_that_it_limits():
-    policy = policy_of({}, [document(ALICE, "gold"), document(entity(user=DEFAULT), "batch")])
-    assert policy.tier_of(ALICE).tier == GOLD
-    assert policy.tier_of(bucket_of("alice")).name == "gold"
-    assert policy.tier_of(bucket_of("bob")).name == "batch"
-    assert policy.tier_of(entity(client_id="x")).name == "silver"
+    policy = policy_of(
+        {}, {PROD: [document(ALICE, "gold"), document(entity(user=DEFAULT), "batch")]}
+    )
+    assert policy.tier_of(PROD, ALICE).tier == GOLD
+    assert policy.tier_of(PROD, bucket_of("alice")).name == "gold"
+    assert policy.tier_of(PROD, bucket_of("bob")).name == "batch"
+    assert policy.tier_of(PROD, entity(client_id="x")).name == "silver"
+
+
+def test_a_label_speaks_of_its_own_cluster_alone():
+    policy = policy_of({}, {PROD: [document(ALICE, "gold")], STAGING: [document(ALICE, "batch")]})
+    told = [policy.tier_of(one, bucket_of("alice")).name for one in (PROD, STAGING, "another")]
+    assert told == ["gold", "batch", "silver"]
+    stricter = {"tiers": {"strict": {"newThrottledPerDay": "0s"}}}
+    policy = policy_of(stricter, {STAGING: [document(ALICE, "strict")]})
+    daily = [
+        policy.tolerance_of(one, QuotaType.PRODUCE, bucket_of("alice")).new_throttled_ms_per_day
+        for one in (PROD, STAGING)
+    ]
+    assert daily == [None, 0]
+
+
+def test_labels_of_every_cluster_are_checked():
+    policy = policy_of({}, {PROD: [document(ALICE, "tin")], STAGING: [document(ALICE, "lead")]})
+    assert policy.unknown == ("lead", "tin")
 
 
 def test_a_label_never_weakens_the_gate_and_never_leaves_a_tier_that_the_policy_gives():
-    policy = policy_of(WRITTEN, [document(ALICE, "slow"), document(entity(user="pay-1"), "slow")])
-    slow = policy.tier_of(ALICE)
+    policy = policy_of(
+        WRITTEN, {PROD: [document(ALICE, "slow"), document(entity(user="pay-1"), "slow")]}
+    )
+    slow = policy.tier_of(PROD, ALICE)
     assert slow.name == "slow"
     assert slow.tolerance == Tolerance(new_throttled_ms_per_day=600_000, max_delay_ms=60_000)
-    assert policy.tier_of(entity(user="pay-1")).name == "payments"
-    stricter = policy_of(WRITTEN, [document(BOB, "gold")]).tier_of(BOB)
+    assert policy.tier_of(PROD, entity(user="pay-1")).name == "payments"
+    stricter = policy_of(WRITTEN, {PROD: [document(BOB, "gold")]}).tier_of(PROD, BOB)
     assert stricter.tolerance.new_throttled_ms_per_day == 172_800
 
 
 def test_labels_that_name_no_tier_are_known():
-    policy = policy_of({}, [document(ALICE, "gold"), document(BOB, "platinum")])
+    policy = policy_of({}, {PROD: [document(ALICE, "gold"), document(BOB, "platinum")]})
     assert policy.unknown == ("platinum",)
-    assert policy.tier_of(BOB).name == "silver"
+    assert policy.tier_of(PROD, BOB).name == "silver"
 
 
 def test_what_consumers_read_is_never_gated():
     policy = policy_of(WRITTEN)
-    assert policy.tolerance_of(QuotaType.FETCH, bucket_of("pay-1")).elastic
-    assert not policy.tolerance_of(QuotaType.PRODUCE, bucket_of("pay-1")).elastic
+    assert policy.tolerance_of(PROD, QuotaType.FETCH, bucket_of("pay-1")).elastic
+    assert not policy.tolerance_of(PROD, QuotaType.PRODUCE, bucket_of("pay-1")).elastic
 
 
 PROJECT = """
@@ -165,7 +191,7 @@ def test_a_project_holds_it_and_keeps_the_order_of_its_tiers():
         "tiers: {b: {entities: [{user: {prefix: p}}]}, a: {entities: [{user: {prefix: pa}}]}}"
     )
     policy = policy_of(parse(text).simulate)
-    assert policy.tier_of(entity(user="pat")).name == "b"
+    assert policy.tier_of(PROD, entity(user="pat")).name == "b"
 
 
 @pytest.mark.parametrize(

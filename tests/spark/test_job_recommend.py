@@ -69,7 +69,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
     )  # fmt: skip
     work = recommend.Work(
         clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 4 * DAY_MS,
-        pinned=frozenset({entity(user="ann")}),
+        pinned=frozenset({(CLUSTER, entity(user="ann")), ("c2", entity(user="bea"))}),
     )  # fmt: skip
     window = replay.opened(into, CLUSTER, work.from_ms, work.to_ms)
     samples = windows.samples(spark, into, [window])

@@ -180,4 +180,4 @@ def test_what_is_not_read_says_why_and_what_cannot_be_told_anyway_keeps_its_reas
 
 
 def test_an_entity_without_a_tier_is_usual():
-    assert POLICY.tier_of(entity(user="alice")).tolerance == STRICT
+    assert POLICY.tier_of("c", entity(user="alice")).tolerance == STRICT

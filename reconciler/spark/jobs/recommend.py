@@ -63,7 +63,7 @@ class Work:
         from_ms: Begin of the window.
         to_ms: Its end, not included; the last week is held out.
         policy: The tiers, by which limits are sized.
-        pinned: Entities whose limit is only reported.
+        pinned: Cluster id and entity whose limits are only reported.
         most: So many rows are shown.
         source: The lake, without secrets.
         now_ms: Now.
@@ -73,7 +73,7 @@ class Work:
     from_ms: int
     to_ms: int
     policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
-    pinned: frozenset[Entity] = frozenset()
+    pinned: frozenset[tuple[str, Entity]] = frozenset()
     most: int = 200
     source: str = ""
     now_ms: int = 0
@@ -179,7 +179,9 @@ def _budgets(lake: Lake, one: Replay) -> dict[str, int]:
 
 
 def _sizable(
-    policy: WhatIfPolicy, pinned: frozenset[Entity], budgets: Mapping[str, Mapping[str, int]]
+    policy: WhatIfPolicy,
+    pinned: frozenset[tuple[str, Entity]],
+    budgets: Mapping[str, Mapping[str, int]],
 ) -> Callable[[pa.Table], pa.Table]:
     """The grouped call: one cluster's facts -> its cases, by the core's own rules."""
 
@@ -217,10 +219,10 @@ def _sizable(
                     "client_id": bucket.client_id,
                     "ip": bucket.ip,
                     "source_entity": entity_text(found[0] if found else None),
-                    "tier": policy.tier_of(bucket).name,
+                    "tier": policy.tier_of(cluster_id, bucket).name,
                     "current_units": limit_units(kind, current),
                     "budget_units": budgets.get(cluster_id, {}).get(_DIRECTION.get(kind, "")),
-                    "marks": [PINNED] if own in pinned else [],
+                    "marks": [PINNED] if (cluster_id, own) in pinned else [],
                     "max_gap_ms": pace["gap"],
                 }
             )

@@ -1,0 +1,105 @@
+"""Labels of documents act on their own cluster alone, where several clusters are simulated or sized at once."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from reconciler.lake import pace
+from reconciler.lake.looks import day_of
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State
+from reconciler.spark import question
+from reconciler.spark.jobs import recommend
+from reconciler.usage.samples import DAY_MS, Cadence
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tiers import WhatIfPolicy
+from tests.cli.conftest import Run
+from tests.spark import lakes, replays
+
+PROD, STAGING = "4L6g3nShT-eMCtK--X86sw", "5M7h4oTiU-fNDuL--Y97tx"
+BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
+STEP = 60_000
+ALICE = entity(user="alice")
+BEFORE = State().with_values([(ALICE, Key.PRODUCER_BYTE_RATE, 2000.0)])
+CLUSTER = """---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaCluster
+metadata: {{name: {name}}}
+spec: {{bootstrapServers: "nowhere:9092", expectedClusterId: {id}}}
+"""
+PROJECT = """apiVersion: kafka-quotas.io/v1alpha1
+kind: QuotaProject
+spec:
+  manifests: [quotas]
+  simulate: {tiers: {strict: {newThrottledPerDay: 1m}}}
+"""
+QUOTA = """---
+apiVersion: kafka-quotas.io/v1alpha1
+kind: ClientQuota
+metadata: {{name: alice, labels: {labels}}}
+spec: {{clusterRef: {{name: {cluster}}}, entity: {{user: {{name: alice}}}}, limits: {{producerByteRate: 500}}}}
+"""
+
+
+def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Path) -> None:
+    into = lakes.lake(folder / "lake")
+    for cluster_id in (PROD, STAGING):
+        replays.looked(into, cluster_id, BEFORE, BEGIN + 5)
+        rows = [
+            {
+                "quota_type": "produce", "group_kind": "user", "user": "alice", "broker_id": "1",
+                "ts_ms": BEGIN + n * STEP, "dt_ms": STEP, "rate_units": 1000 if n < 60 else 10,
+                "throttle_ms": 0, "censored": "no",
+            }
+            for n in range(DAY_MS // STEP)
+        ]  # fmt: skip
+        pacing = pace.inputs(Cadence(step_ms=STEP, max_gap_ms=5 * STEP))
+        replays.commit(into, USAGE_SAMPLE, cluster_id, day_of(BEGIN), rows, **pacing)
+        up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": STEP} for row in rows]
+        replays.commit(into, TARGET_UP, cluster_id, day_of(BEGIN), [dict(one) for one in up])
+    clusters = CLUSTER.format(name="prod", id=PROD) + CLUSTER.format(name="staging", id=STAGING)
+    (folder / "kquota.yaml").write_text(PROJECT + clusters)
+    (folder / "quotas").mkdir()
+    asked = (
+        "spark", "simulate", "--lake", folder / "lake", "--all", "--from", "2025-10-10",
+        "--to", "2025-10-11", "--engine", "core", "--format", "json",
+    )  # fmt: skip
+    for strict in ("prod", "staging"):
+        labels = {"prod": "{}", "staging": "{}", strict: "{kafka-quotas.io/tier: strict}"}
+        (folder / "quotas" / "all.yaml").write_text(
+            "".join(QUOTA.format(cluster=name, labels=labels[name]) for name in ("prod", "staging"))
+        )
+        ran = kquota(*asked)
+        assert ran.code == 3, ran.err
+        simulation = json.loads(ran.out)["simulation"]
+        assert {one["verdict"] for one in simulation["rows"]} == {"worse"}
+        refused = {(one["row"]["cluster_id"], one["tier"]) for one in simulation["breaches"]}
+        assert refused == {(PROD if strict == "prod" else STAGING, "strict")}
+
+
+def _cases(cluster_id: str, policy: WhatIfPolicy, pinned: frozenset[tuple[str, Entity]]) -> object:
+    """What the grouped call of `recommend` makes of one cluster: tier and marks."""
+    facts = question.told(
+        cluster_id, Cadence(step_ms=STEP, max_gap_ms=STEP), states={question.BEFORE: BEFORE}
+    )
+    names = question.FACTS.names
+    seen = dict.fromkeys(names, "") | {
+        "cluster_id": cluster_id, "role": question.SEEN, "quota_type": "produce",
+        "group_kind": "user", "user": "alice", "value": 0.0,
+    }  # fmt: skip
+    table = pa.Table.from_pylist(
+        [*(dict(zip(names, row, strict=True)) for row in facts), seen],
+        schema=to_arrow_schema(question.FACTS),
+    )
+    (row,) = recommend._sizable(policy, pinned, {})(table).to_pylist()
+    return row["tier"], row["marks"]
+
+
+def test_what_one_cluster_pins_or_calls_gold_is_sized_as_ever_in_another() -> None:
+    policy = WhatIfPolicy(labelled={PROD: {ALICE: "gold"}})
+    pinned = frozenset({(PROD, ALICE)})
+    assert _cases(PROD, policy, pinned) == ("gold", ["pinned"])
+    assert _cases(STAGING, policy, pinned) == ("silver", [])
