@@ -11,6 +11,7 @@ from reconciler.cli.files import read_text
 from reconciler.cli.ingest_told import AllTold, Told
 from reconciler.cli.running import run
 from reconciler.cli.spark_options import Chosen, Window
+from reconciler.cli.where import place_of
 from reconciler.client.clock import SystemClock
 from reconciler.errors import LakeError, TelemetryError, UsageError
 from reconciler.inventory.audit import read_entries
@@ -89,6 +90,7 @@ def source(chosen: Chosen, given: Given) -> Source:
         if chosen.settings is None
         else settings.source_of(chosen.settings)
     )
+    made = replace(made, evidence_uri=place_of(chosen.root, made.evidence_uri))
     if given.prometheus is not None:
         made = replace(made, prometheus=given.prometheus)
     if given.matchers is not None:

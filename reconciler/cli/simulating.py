@@ -50,14 +50,14 @@ class Given:
 
     Attributes:
         lake: Its address.
-        clusters: Which clusters of the project, where manifests are simulated.
+        clusters: Which clusters of the project; with files, whose these have to be.
         paths: Manifests, instead of those that the project configures.
         plans: Saved plans.
         after: Snapshots of limits to come.
         window: Of evidence.
         engine: ``auto``, ``core`` or ``spark``.
         running: Where Spark runs.
-        most: So many tenants are shown.
+        most: So many rows are shown; tenants whole, at least one.
     """
 
     lake: str
@@ -110,6 +110,7 @@ def simulated(console: Console, given: Given) -> "Simulation":
     declared: Mapping[str, Sequence[Declaration]] = {}
     if given.plans or given.after:
         found: tuple[Candidate, ...] = candidates.read(given.plans, given.after)
+        given.clusters.check({one.cluster_id for one in found})
     else:
         found, declared = _of_manifests(console, given, lake, (begin, end))
     work = candidates.Work(

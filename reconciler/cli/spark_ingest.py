@@ -16,6 +16,7 @@ from reconciler.cli.spark_options import (
     window_options,
 )
 from reconciler.cli.values import Duration
+from reconciler.errors import UsageError
 
 EVIDENCE: Final = "telemetry.evidenceUri"
 """What ``--publish`` without a place means."""
@@ -88,6 +89,11 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         for other in chosen:
             if other not in known:
                 console.warning(f"{other.shown} has no telemetry in the project: left out")
+        if not known:
+            raise UsageError(
+                "no cluster of the project has telemetry, so there is nothing to bring in",
+                hint="write telemetry (prometheus, scrapeStep) of a cluster, or name it with --cluster",
+            )
         chosen = known
     given = ingesting.Given(
         prometheus=prometheus,

@@ -1,7 +1,7 @@
 """Options that the commands of ``kquota spark`` share: the lake, clusters by id, a window of time."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -139,11 +139,13 @@ class Chosen:
         id: Kafka's cluster id: what the lake calls it.
         name: What the project calls it; "" where only the id was typed.
         settings: Its trusted configuration; ``None`` where only the id was typed.
+        root: Folder that paths of the project start from.
     """
 
     id: str
     name: str = ""
     settings: "QuotaCluster | None" = None
+    root: Path = Path()
 
     @property
     def shown(self) -> str:
@@ -175,6 +177,37 @@ class Clusters:
                 "--cluster-id stands alone; --all, --cluster and --project are about a project file"
             )
 
+    @property
+    def given(self) -> bool:
+        """Whether anything says which."""
+        return bool(self.every or self.names or self.ids)
+
+    def check(self, ids: Collection[str]) -> None:
+        """Whether files are about the clusters that were typed; where none was typed, all are welcome.
+
+        Args:
+            ids: The clusters that files are about.
+
+        Raises:
+            UsageError: One is about another cluster, or a cluster that was named has none.
+            KquotaError: As :meth:`chosen`.
+        """
+        if not self.given:
+            return
+        chosen = {one.id: one.shown for one in self.chosen()}
+        strange = sorted(set(ids) - set(chosen))
+        if strange:
+            raise UsageError(
+                f"files are about cluster {', '.join(strange)}, and only {', '.join(chosen.values())} was chosen",
+                hint="leave out the file, or name its cluster, too",
+            )
+        without = [shown for one, shown in chosen.items() if one not in ids]
+        if without and not self.every:
+            raise UsageError(
+                f"no file is about {', '.join(without)}",
+                hint="leave the cluster out, or give its --plan or --after",
+            )
+
     def chosen(self) -> tuple[Chosen, ...]:
         """The clusters, sorted by name or id.
 
@@ -192,7 +225,7 @@ class Clusters:
             project=self.project, cluster=None, every=self.every, bootstrap_server=None,
             command_config=None, config_from=None, timeout=None,
         )  # fmt: skip
-        project, _, _ = read_project(where)
+        project, root, _ = read_project(where)
         names = project.names if self.every else tuple(sorted(set(self.names)))
         if not names and len(project.names) > 1:
             raise UsageError(
@@ -200,11 +233,12 @@ class Clusters:
                 hint=f"choose with --cluster ({', '.join(project.names)}), or take --all",
             )
         return tuple(
-            _identified(project.cluster(name), project.path) for name in names or project.names
+            _identified(project.cluster(name), project.path, root)
+            for name in names or project.names
         )
 
 
-def _identified(cluster: "ProjectCluster", path: str) -> Chosen:
+def _identified(cluster: "ProjectCluster", path: str, root: Path) -> Chosen:
     """A cluster of a project with its id; a series of another cluster must never count as its own."""
     found = cluster.cluster.expected_cluster_id
     if found is None:
@@ -214,7 +248,7 @@ def _identified(cluster: "ProjectCluster", path: str) -> Chosen:
             where=path,
             hint=f"kquota doctor --cluster {cluster.name} shows the id; or name it with --cluster-id",
         )
-    return Chosen(id=found, name=cluster.name, settings=cluster.cluster)
+    return Chosen(id=found, name=cluster.name, settings=cluster.cluster, root=root)
 
 
 def clusters_options() -> Callable[[F], F]:

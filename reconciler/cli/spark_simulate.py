@@ -21,7 +21,7 @@ HELP: Final = """What new limits would have done to recorded use: who gets throt
 
 The new limits are those of the project's manifests (or of PATH) on top of the last look at each cluster in the lake;
 or saved plans (--plan), or whole snapshots (--after). All rows go into the lake (impact_row); the worst tenants are
-shown. Exit 3: spec.simulate of the project refuses a figure. Nothing is written to any cluster.
+shown. With files, --cluster and --cluster-id say whose they have to be. Exit 3: spec.simulate of the project refuses a figure. Nothing is written to any cluster.
 
 Few samples are replayed here, without a JVM; many by Spark. Both give the same rows.
 
@@ -40,7 +40,7 @@ Example:
 @click.option("--plan", "plans", type=FILE, multiple=True, metavar="FILE", help="A plan that kquota plan --out saved; may be repeated, one per cluster.")  # fmt: skip
 @click.option("--after", type=FILE, multiple=True, metavar="FILE", help="A snapshot of the limits to come; may be repeated.")  # fmt: skip
 @click.option("--require-evidence", is_flag=True, help="Exit 5 unless recorded use says something of everything that changes.")  # fmt: skip
-@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="So many tenants are shown.")  # fmt: skip
+@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="So many rows are shown, one for each broker and group of clients; tenants whole, at least one.")  # fmt: skip
 @engine_option()
 @running_options()
 @format_option("text", "json", "markdown")

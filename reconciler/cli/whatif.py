@@ -55,6 +55,11 @@ class Asking:
     def __post_init__(self) -> None:
         if self.no_evidence and (self.require_evidence or self.evidence != AUTO):
             raise UsageError("--no-evidence contradicts --evidence and --require-evidence")
+        if not self.evidence.strip():
+            raise UsageError(
+                "--evidence names no place: it is empty",
+                hint="is a variable not set? write a place, auto, or --no-evidence",
+            )
 
 
 _OPTIONS: Final = (
@@ -80,10 +85,9 @@ def address_of(target: "Target", asking: Asking) -> str:
         return ""
     if asking.evidence != AUTO:
         return asking.evidence
-    configured = str(target.settings.telemetry.get("evidenceUri", ""))
-    if configured and "://" not in configured:
-        return str(target.root / configured)
-    return configured
+    from reconciler.cli.where import place_of
+
+    return place_of(target.root, str(target.settings.telemetry.get("evidenceUri", "")))
 
 
 def simulated(

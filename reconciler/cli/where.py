@@ -106,6 +106,16 @@ class Target:
         return {pair.key: pair.value for pair in pairs}
 
 
+def place_of(root: Path, address: str) -> str:
+    """An address as a project file writes it: a folder starts where the project's own paths do; "" is nowhere.
+
+    Args:
+        root: Folder that paths of the project start from.
+        address: A path, or anything with a scheme, which stands as it is.
+    """
+    return str(root / address) if address and "://" not in address else address
+
+
 def name_in(tree: "Tree", path: Path) -> str:
     """A path of the disk as the tree of a revision calls it."""
     import os

@@ -280,3 +280,27 @@ def test_two_ingests_at_once_keep_the_union(project, folder):
     for table in (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE):
         together, alone = (one.read(one.manifests(table), table=table) for one in lakes.values())
         assert together.equals(alone)
+
+
+def test_evidence_goes_where_the_preview_looks_for_it_wherever_the_command_runs(
+    kquota, project, export, monkeypatch
+):
+    elsewhere = project / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    words = ("--project", project / "kquota.yaml", "--file", export)
+    done = ingest(kquota, *words, "--publish")
+    assert done.code == 0, done.err
+    assert (project / "evidence" / "id-o" / "LATEST.json").exists()
+    assert not (elsewhere / "evidence").exists()
+    # What is typed is about where one is, as every path that is typed.
+    done = ingest(kquota, *words, "--publish", "here")
+    assert (elsewhere / "here" / "id-o" / "LATEST.json").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("--publish",), ("--rebuild",)])
+def test_all_clusters_where_none_has_telemetry_is_an_error(kquota, folder, more):
+    projects.project(folder, "h:1", more="  expectedClusterId: s\n", name="silent")
+    done = ingest(kquota, "--all", *more)
+    assert done.code == 1
+    assert "no cluster of the project has telemetry" in done.err

@@ -87,3 +87,22 @@ def test_one_of_several_clusters_must_be_chosen(tmp_path, monkeypatch):
 def test_contradictions_are_refused(given):
     with pytest.raises(UsageError):
         Clusters(**given)
+
+
+def test_files_have_to_be_about_the_clusters_that_were_typed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one = projects.CLUSTER.format(name="a", bootstrap="h:1") + "  expectedClusterId: ia\n"
+    other = projects.CLUSTER.format(name="b", bootstrap="h:2") + "  expectedClusterId: ib\n"
+    (tmp_path / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{one}---\n{other}")
+    Clusters().check({"anything"})
+    Clusters(names=("a",)).check({"ia"})
+    Clusters(every=True).check({"ia"})
+    Clusters(ids=("x", "y")).check({"x", "y"})
+    with pytest.raises(UsageError, match="files are about cluster ib, and only a was chosen"):
+        Clusters(names=("a",)).check({"ia", "ib"})
+    with pytest.raises(UsageError, match="files are about cluster other, and only a, b was"):
+        Clusters(every=True).check({"other"})
+    with pytest.raises(UsageError, match="no file is about b"):
+        Clusters(names=("a", "b")).check({"ia"})
+    with pytest.raises(UsageError, match="no file is about y"):
+        Clusters(ids=("x", "y")).check({"x"})

@@ -174,6 +174,23 @@ def test_three_ways_to_say_one_thing_are_one_too_many(
     assert "plan.json" in missing.err
 
 
+def test_a_file_of_another_cluster_than_the_one_that_was_typed_is_refused(
+    kquota: Run, folder: Path, lake: Path
+) -> None:
+    project(folder, 500)
+    for name, cluster in (("ours.json", CLUSTER), ("strange.json", "strange")):
+        (folder / name).write_text(
+            dump(state_document(state(500.0), cluster_id=cluster, taken_at="2025-10-10T00:00:01Z"))
+        )
+    words = ("spark", "simulate", "--lake", lake, *WINDOW, "--engine", "core", "--after")
+    for chosen in (("--cluster", "prod"), ("--all",), ("--cluster-id", CLUSTER)):
+        fine = kquota(*words, "ours.json", *chosen)
+        assert fine.code == 3, fine.err
+        refused = kquota(*words, "strange.json", *chosen)
+        assert refused.code == 1
+        assert "files are about cluster strange, and only" in refused.err
+
+
 @pytest.mark.integration
 def test_spark_tells_what_the_core_tells(kquota: Run, folder: Path, lake: Path) -> None:
     project(folder, 500)

@@ -306,3 +306,20 @@ def test_a_custom_quota_callback_leaves_nothing_to_say(kquota, folder):
         ran = kquota("plan", "--no-inventory")
     assert ran.code == 0
     assert "cannot be told: a custom quota callback decides what is counted together" in ran.out
+
+
+@pytest.mark.parametrize("evidence", ["", " "])
+def test_an_empty_address_is_refused_and_not_taken_for_none(kquota, cluster, evidence):
+    ran = kquota("plan", "--no-inventory", "--evidence", evidence)
+    assert ran.code == 1
+    assert "--evidence names no place: it is empty" in ran.err
+
+
+def test_a_relative_address_starts_from_the_project_wherever_the_command_runs(
+    kquota, folder, evidence, monkeypatch
+):
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    ran = kquota("plan", "--no-inventory", "--project", folder / "kquota.yaml")
+    assert ran.code == 3, ran.err
+    assert "1 client of 2 will be worse off" in ran.out
