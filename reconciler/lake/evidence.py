@@ -14,6 +14,7 @@ from reconciler.lake import arrow, parquet
 from reconciler.lake import latest as latest_
 from reconciler.lake.latest import BUCKET_SEEN, Latest, Part
 from reconciler.lake.looks import state_of
+from reconciler.lake.manifest import states_of
 from reconciler.lake.skipping import Skipping, matches
 from reconciler.lake.store import Store
 from reconciler.quota.state import State
@@ -26,7 +27,7 @@ AHEAD_MS: Final = 600_000
 """How far the clock of whoever published may be ahead of ours."""
 
 AT_ONCE: Final = 8
-HOUR_MS: Final = 3_600_000
+_UNITS: Final = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "milliseconds"))
 UNKNOWN_PACE: Final = cadence(30_000)
 """Of evidence that holds nothing."""
 
@@ -230,7 +231,7 @@ def _note(latest: Latest, source: str) -> Evidence:
         coverage_ppm=latest.coverage_ppm,
         snapshot_id=latest.snapshot_id,
         partial=latest.partial,
-        counts=latest.counts,
+        counts=states_of(latest.counts),  # earlier publications counted coverage and zeros, too
     )
 
 
@@ -239,9 +240,18 @@ def _too_old(latest: Latest, now_ms: int, max_age_ms: int) -> str:
     if latest.made_ms > now_ms + AHEAD_MS:
         return "it was published in the future: the clock there or here is wrong"
     if now_ms - latest.to_ms > max_age_ms:
-        hours = (now_ms - latest.to_ms) // HOUR_MS
-        return f"it ends {ends}, {hours} hours ago; {max_age_ms // HOUR_MS} are allowed"
+        return f"it ends {ends}, {_ages(now_ms - latest.to_ms, max_age_ms)}"
     return ""
+
+
+def _ages(age_ms: int, allowed_ms: int) -> str:
+    """``72 hours ago; 48 are allowed``: in the largest unit that tells the limit whole and the two apart."""
+    size, name = next(
+        (size, name)
+        for size, name in _UNITS
+        if allowed_ms % size == 0 and age_ms // size > allowed_ms // size
+    )
+    return f"{age_ms // size:,} {name} ago; {allowed_ms // size:,} are allowed"
 
 
 def _none(cluster_id: str, source: str, why: str, note: Evidence | None = None) -> Published:

@@ -22,6 +22,10 @@ from reconciler.telemetry.settings import Clusters, Source
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import POINT
 
+FETCHED: Final = "minutes fetched"
+"""How far a run is goes in minutes of recorded time: ``minutes fetched: 120 of 20,160``."""
+
+MINUTE_MS: Final = 60_000
 FIRST_MS: Final = 14 * DAY_MS
 """How far back the first run reads: what evidence is about."""
 
@@ -60,6 +64,10 @@ class Stretch:
     from_ms: int
     to_ms: int
     follows: bool
+
+    def minutes_to(self, at_ms: int) -> tuple[int, int]:
+        """How many minutes lie before a moment, and how many there are; parts of one count as one."""
+        return -(-(at_ms - self.from_ms) // MINUTE_MS), -(-(self.to_ms - self.from_ms) // MINUTE_MS)
 
 
 def stretch(lake: Lake, cluster_id: str, from_ms: int | None, to_ms: int) -> Stretch:
@@ -125,7 +133,7 @@ async def fetched(
                         work.gathering.add(series, arrived.tally)
                     await work.done(chunk.to_ms, partial=chunk.partial)
                     if progress is not None:
-                        progress("fetching", chunk.to_ms - span.from_ms, span.to_ms - span.from_ms)
+                        progress(FETCHED, *span.minutes_to(chunk.to_ms))
         except TelemetryError as error:
             arrived.failures.append(
                 f"{error.message}; what came before {instant(work.reached / 1000)} is kept"

@@ -236,6 +236,25 @@ def test_evidence_that_ends_too_long_ago_counts_as_none(lake: Lake, to: rows.Wat
     assert "published in the future" in opened(to, day=1).note.stale
 
 
+@pytest.mark.parametrize(
+    ("age_ms", "allowed_ms", "words"),
+    [
+        (45 * 60_000, 30 * 60_000, "45 minutes ago; 30 are allowed"),
+        (3 * HOUR, 90 * 60_000, "180 minutes ago; 90 are allowed"),
+        (48 * HOUR + 600_000, 48 * HOUR, "2,890 minutes ago; 2,880 are allowed"),
+        (30 * 60_000 + 5_999, 30 * 60_000, "1,805 seconds ago; 1,800 are allowed"),
+        (HOUR + 1, HOUR, "3,600,001 milliseconds ago; 3,600,000 are allowed"),
+        (50 * HOUR, 48 * HOUR, "50 hours ago; 48 are allowed"),
+    ],
+)
+def test_how_old_it_is_and_may_be_are_told_so_that_they_differ(
+    lake: Lake, to: rows.Watched, age_ms: int, allowed_ms: int, words: str
+) -> None:
+    published(lake, to)
+    found = evidence.opened(to, rows.CLUSTER, rows.at(2) + age_ms, allowed_ms)
+    assert found.note.stale == f"it ends 2025-03-03 00:00 UTC, {words}"
+
+
 def test_evidence_is_as_old_as_its_window_and_not_as_its_publication(
     lake: Lake, to: rows.Watched
 ) -> None:

@@ -73,6 +73,12 @@ def test_everything_of_the_cluster_is_there_and_nothing_of_others():
     assert {one[5] for one in found} == {30_000}
 
 
+def test_how_far_it_is_is_told_in_minutes_of_recorded_time():
+    told = []
+    fetch(lake(), filled(), end=END - 1, before=lambda *words: told.append(words))
+    assert told == [("minutes fetched", 60, 120), ("minutes fetched", 120, 120)]
+
+
 def test_a_server_that_goes_away_half_way_leaves_what_came_and_the_next_run_goes_on():
     whole, broken = lake(), lake()
     fetch(whole, filled())
