@@ -34,6 +34,21 @@ def write_text(path: Path, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
+def check_place(path: Path) -> None:
+    """Whether a file can be put there: asked before long work, so that its result is not lost at the end.
+
+    Raises:
+        UsageError: There is no such folder, it may not be written, or the path is a folder itself.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise UsageError(f"{path} cannot be written: it is a folder")
+    if not folder.is_dir():
+        raise UsageError(f"{path} cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{path} cannot be written: the folder {folder} is not writable")
+
+
 def read_text(path: Path, *, most: int = MAX_BYTES) -> str:
     """The text of a document that we wrote.
 

@@ -9,6 +9,7 @@ import click
 
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
+from reconciler.cli.files import check_place, write_text
 from reconciler.cli.options import FILE, packed
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ FORMATS: Final = ("text", "json", "markdown")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetShowing:
-    """How a report is shown, as it was typed.
+    """How a report is shown, as it was typed; what cannot be written cannot be built, so no job runs for nothing.
 
     Attributes:
         output: The format.
@@ -32,6 +33,10 @@ class FleetShowing:
     output: str
     out: Path | None
     most: int
+
+    def __post_init__(self) -> None:
+        if self.out is not None:
+            check_place(self.out)
 
 
 def fleet_options() -> Callable[[F], F]:
@@ -54,8 +59,6 @@ def show_fleet(console: Console, report: "FleetReport", showing: FleetShowing) -
     if showing.out is None:
         console.fact(text)
     else:
-        from reconciler.cli.files import write_text
-
         write_text(showing.out, text)
         console.note(f"written to {showing.out}")
     if report.conflicts:

@@ -26,7 +26,8 @@ COMMANDS: Final = {
 
 HELP: Final = """Recorded use: what clients sent, what a change of limits would do to it, which limits they need.
 
-ingest and expire need the extra `usage`; the others run on PySpark, extra `spark`, with Java 17.
+ingest and expire need the extra `usage`, and so does simulate up to four million samples, which it replays itself; the
+others run on PySpark, extra `spark`, with Java 17.
 
 \b
 Example:

@@ -1,7 +1,6 @@
 """``kquota spark rollup``: five-minute sums and daily histograms of the days whose samples changed."""
 
-import json
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -10,6 +9,12 @@ from reconciler.cli.exits import Exit
 from reconciler.cli.options import format_option
 from reconciler.cli.spark_options import lake_option
 from reconciler.cli.spark_running import Running, run, running_options
+
+if TYPE_CHECKING:
+    from reconciler.spark.jobs.rollup import Done
+
+KIND: Final = "kquota-rollup"
+FORMAT: Final = 1
 
 HELP: Final = """Five-minute sums and daily histograms of days whose samples changed since; nothing else is read.
 
@@ -39,16 +44,21 @@ def rollup(
     rebuild: bool,
 ) -> Exit:
     """Run the job and tell what it made."""
-    done = run("rollup", lake, running, cluster=ids, rebuild=rebuild)
-    if output == "json":
-        from reconciler.spark.running import document
-
-        console.fact(json.dumps(document(done), indent=2))
-    else:
-        console.fact(
-            "\n".join(
-                f"{one.table}: {one.units} days made ({one.rows} rows), {one.unchanged} were up to date"
-                for one in done.tables
-            )
-        )
+    done: Done = run("rollup", lake, running, cluster=ids, rebuild=rebuild)
+    console.fact(told(done) if output == "json" else _text(done))
     return Exit.DONE
+
+
+def told(done: "Done") -> str:
+    """What was made, as a document."""
+    from reconciler.render.documents import dump
+    from reconciler.spark.running import document
+
+    return dump({"kind": KIND, "format": FORMAT, **document(done)})
+
+
+def _text(done: "Done") -> str:
+    return "\n".join(
+        f"{one.table}: {one.units} days made ({one.rows} rows), {one.unchanged} were up to date"
+        for one in done.tables
+    )

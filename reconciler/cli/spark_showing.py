@@ -10,10 +10,12 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.console import Console
+from reconciler.cli.files import check_place, write_text
 from reconciler.cli.options import FILE, packed
-from reconciler.errors import UsageError
+from reconciler.errors import QuotaValueError
 
 if TYPE_CHECKING:
+    from reconciler.usage.pseudonyms import Pseudonyms
     from reconciler.usage.reports import UsageReport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -22,19 +24,47 @@ FORMATS: Final = ("text", "json", "markdown", "html")
 _SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 
 
+class KeyFile(click.ParamType["Pseudonyms"]):
+    """A file whose content is a key, read once and early: it may be a pipe, and no job runs for a bad one."""
+
+    name = "keyfile"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Pseudonyms":
+        """The pseudonyms under that key."""
+        from reconciler.usage.pseudonyms import Pseudonyms
+
+        path = Path(str(value))
+        try:
+            return Pseudonyms(path.read_bytes().strip())
+        except OSError as error:
+            self.fail(
+                f"{path} cannot be read: {error.strerror}; make it: head -c 32 /dev/urandom | base64 > {path}",
+                param,
+                ctx,
+            )
+        except QuotaValueError as short:
+            self.fail(f"{path}: {short.message}", param, ctx)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Showing:
-    """How a report is shown, as it was typed.
+    """How a report is shown, as it was typed; what cannot be written cannot be built, so no job runs for nothing.
 
     Attributes:
         output: The format; ``None`` = what the name of the file says, else text.
         out: A file; ``None`` = standard output.
-        pseudonymise: A file whose content is the key of pseudonyms.
+        pseudonymise: What stands for names; ``None`` = themselves.
     """
 
     output: str | None = None
     out: Path | None = None
-    pseudonymise: Path | None = None
+    pseudonymise: "Pseudonyms | None" = None
+
+    def __post_init__(self) -> None:
+        if self.out is not None:
+            check_place(self.out)
 
     @property
     def format(self) -> str:
@@ -51,7 +81,7 @@ def showing_options() -> Callable[[F], F]:
         [
             click.option("--format", "output", type=click.Choice(FORMATS), help="How it is shown  [default: by the name of --out, else text]."),
             click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
-            click.option("--pseudonymise", type=FILE, metavar="KEYFILE", help="Put names behind a hash under the key in this file: for pages that go outside."),
+            click.option("--pseudonymise", type=KeyFile(), metavar="KEYFILE", help="Put names behind a hash under the key in this file: for pages that go outside."),
         ],
     )  # fmt: skip
 
@@ -60,14 +90,14 @@ def show_report(console: Console, report: "UsageReport", showing: Showing) -> No
     """Show it.
 
     Raises:
-        UsageError: The key cannot be read or is too short, or the file cannot be written.
+        UsageError: The file cannot be written.
     """
-    text = shown(_named(report, showing), showing.format, console)
+    names = showing.pseudonymise
+    told = report if names is None else names.report(report)
+    text = shown(told, showing.format, console)
     if showing.out is None:
         console.fact(text)
         return
-    from reconciler.cli.files import write_text
-
     write_text(showing.out, text)
     console.note(f"written to {showing.out}")
 
@@ -102,18 +132,3 @@ def page_of(report: "UsageReport") -> str:
     return use_page(
         report, parts, made_ms=round(SystemClock().now() * 1000), tool_version=__version__
     )
-
-
-def _named(report: "UsageReport", showing: Showing) -> "UsageReport":
-    if showing.pseudonymise is None:
-        return report
-    from reconciler.usage.pseudonyms import LEAST_KEY_BYTES, Pseudonyms
-
-    try:
-        key = showing.pseudonymise.read_bytes().strip()
-    except OSError as error:
-        raise UsageError(
-            f"{showing.pseudonymise} cannot be read: {error.strerror}",
-            hint=f"it holds at least {LEAST_KEY_BYTES} bytes: head -c 32 /dev/urandom | base64 > {showing.pseudonymise}",
-        ) from error
-    return Pseudonyms(key).report(report)

@@ -54,10 +54,14 @@ def parsed(words: Sequence[str]) -> Asked:
     name = parser.parse_args(words[:1]).job
     job = jobs.named(name)
     given = vars(_parser(job).parse_args(words[1:]))
+    output: Path | None = given.pop("output")
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        # Asked here, because a job of hours would end without a result.
+        raise UsageError(f"--output {output}: no file can be written there")
     return Asked(
         job=job,
         lake=given.pop("lake"),
-        output=given.pop("output"),
+        output=output,
         session=_made(
             session.Settings,
             {

@@ -3,17 +3,19 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reconciler.cli.console import Console
+from reconciler.cli.files import check_place
 from reconciler.cli.spark_capacity import capacities_of
 from reconciler.cli.spark_options import Chosen
-from reconciler.cli.spark_showing import Showing, show_report
+from reconciler.cli.spark_showing import KeyFile, Showing, show_report
 from reconciler.errors import UsageError
 from reconciler.manifest import project
+from reconciler.spark import running
+from tests.cli.conftest import Run
 from tests.render.use_reports import whole_report
 from tests.spark.report_lake import made
 
@@ -54,34 +56,79 @@ def test_a_page_with_pseudonyms_holds_no_name(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("0123456789abcdef0123\n")
     out = tmp_path / "page.html"
-    show_report(Console.of_process({}), whole_report(), Showing(out=out, pseudonymise=key))
+    names = KeyFile().convert(str(key), None, None)
+    show_report(Console.of_process({}), whole_report(), Showing(out=out, pseudonymise=names))
     text = out.read_text(encoding="utf-8")
     assert "etl" not in text
     assert "user-" in text
 
 
+COMMANDS = ("usage", "capacity", "report")
+FLEET = ("plan", "resolve", "history")
+
+
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever would start a session fails, with other words than those that are expected."""
+
+    def run(*_: object) -> None:
+        raise AssertionError("a session would start")
+
+    monkeypatch.setattr(running, "run", run)
+
+
+def refused(kquota: Run, command: str, *words: object) -> str:
+    done = kquota("spark", command, "--lake", "lake", "--cluster-id", "c1", *words)
+    assert done.code == 1
+    assert done.out == ""
+    return done.err
+
+
+@pytest.mark.usefixtures("no_session")
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     ("content", "words"), [(None, "cannot be read"), ("short", "at least 16 bytes")]
 )
-def test_a_key_that_is_missing_or_short_is_refused(tmp_path: Path, content, words) -> None:
-    key = tmp_path / "key"
+def test_a_key_that_is_missing_or_short_is_refused_before_the_work(
+    kquota: Run, folder: Path, command: str, content: str | None, words: str
+) -> None:
     if content is not None:
-        key.write_text(content)
-    with pytest.raises(Exception, match=words):
-        show_report(
-            Console.of_process({}),
-            whole_report(),
-            Showing(out=tmp_path / "x.html", pseudonymise=key),
-        )
+        (folder / "key").write_text(content)
+    assert words in refused(kquota, command, "--pseudonymise", "key", "--out", "x.html")
 
 
-def test_a_folder_that_is_not_there_is_an_error_of_usage(tmp_path: Path) -> None:
-    with pytest.raises(UsageError):
-        show_report(
-            Console.of_process({}),
-            replace(whole_report(), notes=()),
-            Showing(out=tmp_path / "no" / "x.html"),
-        )
+@pytest.mark.usefixtures("no_session")
+@pytest.mark.parametrize("command", COMMANDS + FLEET)
+def test_a_file_that_could_not_be_written_is_refused_before_the_work(
+    kquota: Run, folder: Path, command: str
+) -> None:
+    told = refused(kquota, command, "--out", "no/report.md")
+    assert "no/report.md cannot be written: there is no folder no" in told
+
+
+@pytest.mark.usefixtures("no_session")
+@pytest.mark.parametrize("command", ["capacity", "report"])
+def test_a_capacity_that_is_none_is_refused_before_the_work(kquota: Run, command: str) -> None:
+    assert "--capacity typo: not of the form" in refused(kquota, command, "--capacity", "typo")
+
+
+@pytest.mark.usefixtures("no_session")
+def test_what_is_right_gets_as_far_as_a_session(kquota: Run, folder: Path) -> None:
+    (folder / "key").write_text("0123456789abcdef0123")
+    words = ("--pseudonymise", "key", "--out", "x.html", "--capacity", "c1=5:6")
+    with pytest.raises(AssertionError, match="a session would start"):
+        kquota("spark", "report", "--lake", "lake", "--cluster-id", "c1", *words)
+
+
+def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="it is a folder"):
+        check_place(tmp_path)
+    if os.geteuid():  # root may write everywhere
+        tmp_path.chmod(0o500)
+        with pytest.raises(UsageError, match="is not writable"):
+            check_place(tmp_path / "x.html")
+        tmp_path.chmod(0o700)
+    check_place(tmp_path / "x.html")
 
 
 @pytest.mark.integration

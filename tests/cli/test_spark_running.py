@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli import extras
+from reconciler.cli.spark_rollup import told
 from reconciler.cli.spark_running import Running, engine_option, run, running_options
 from reconciler.errors import ConfigError, UsageError
+from reconciler.spark.jobs import rollup
 from reconciler.spark.session import Settings
 from tests.spark import lakes
 
@@ -45,6 +47,15 @@ def test_without_the_extra_the_command_says_what_to_install(
     with pytest.raises(UsageError, match="kquota spark rollup needs no_such_module") as caught:
         run("rollup", "memory://", Running())
     assert "[spark]" in caught.value.hint
+
+
+def test_the_document_of_a_rollup_says_its_kind_and_version() -> None:
+    done = rollup.Done(tables=(rollup.TableDone(table="usage_5m", units=2, rows=7),))
+    document = json.loads(told(done))
+    assert (document["kind"], document["format"]) == ("kquota-rollup", 1)
+    assert document["tables"] == [
+        {"table": "usage_5m", "units": 2, "rows": 7, "unchanged": 0, "again": 0}
+    ]
 
 
 @pytest.mark.integration

@@ -4,6 +4,7 @@ import dataclasses
 import datetime as dt
 import enum
 import json
+from pathlib import Path
 
 import pytest
 
@@ -129,3 +130,18 @@ def test_a_result_becomes_plain_json() -> None:
     assert json.loads(json.dumps(running.document(done)))["tables"][0]["units"] == 2
     odd = {1: (Shade.DARK, dt.date(2026, 11, 1), None, 1.5, {"x"})}
     assert running.document(odd) == {"1": ["dark", "2026-11-01", None, 1.5, ["x"]]}
+
+
+@pytest.mark.parametrize("job", ["capacity", "report"])
+def test_a_capacity_that_is_none_is_refused_before_there_is_a_session(job: str) -> None:
+    words = f"{job} --lake x --from-ms 1 --to-ms 2 --capacity typo".split()
+    with pytest.raises(UsageError, match="--capacity typo: not of the form"):
+        arguments.parsed(words)
+
+
+@pytest.mark.parametrize("where", ["no/out.json", "."])
+def test_a_result_that_could_not_be_written_is_refused_before_there_is_a_session(
+    where: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="no file can be written there"):
+        arguments.parsed(["rollup", "--lake", "x", "--output", str(tmp_path / where)])

@@ -41,7 +41,7 @@ FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What to look at, and what brokers can carry."""
+    """What to look at, and what brokers can carry; a capacity that is not of its form cannot be built."""
 
     from_ms: int = asked("begin of the window", metavar="MS")
     to_ms: int = asked("end of the window, not included", metavar="MS")
@@ -55,6 +55,9 @@ class Settings:
         "only this cluster id; may be repeated", default=(), metavar="ID"
     )
     most: int = asked("rows of each table to tell; all are kept in the lake", default=200, metavar="N")  # fmt: skip
+
+    def __post_init__(self) -> None:
+        _ = capacity_rows(self.capacity, self.replication_factor)
 
 
 def capacity_rows(given: Iterable[str], factor: int | None) -> list[tuple[object, ...]]:
@@ -89,7 +92,6 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     """Work out both tables, keep all rows and tell the first.
 
     Raises:
-        UsageError: A capacity is not of its form.
         LakeError: The lake cannot be read or written.
     """
     span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms)

@@ -286,7 +286,7 @@ def violations(sums: Mapping[str, int], guards: Guards) -> tuple[str, ...]:
     if guards.protect_defaults and sums["on_defaults"]:
         told.append(
             f"{sums['on_defaults']} changes on default entities reach clients that nobody named;"
-            " guards.protectDefaults allows it"
+            " guards.protectDefaults: false allows it"
         )
     if sums["conflicts"]:
         told.append(f"{sums['conflicts']} pairs are claimed by several documents")

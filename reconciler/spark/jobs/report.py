@@ -38,6 +38,9 @@ class Settings:
     most: int = asked("rows of each table to tell", default=100, metavar="N")
     curves: int = asked("curves", default=12, metavar="N")
 
+    def __post_init__(self) -> None:
+        _ = capacity.capacity_rows(self.capacity, self.replication_factor)
+
 
 def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> UsageReport:
     """Run both jobs and add what ``simulate`` and ``recommend`` left in the lake.
