@@ -14,10 +14,13 @@ from reconciler.cli.fleet_sides import fleet
 from reconciler.cli.spark_options import Clusters
 from reconciler.errors import ManifestErrors, UsageError
 from reconciler.quota.entity import entity
+from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
 from reconciler.quota.state import State, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
+from reconciler.spark import plan_sums
+from reconciler.spark.jobs.plan import violations
 from reconciler.usage.fleet import ClusterSum, ConflictRow, FleetReport
 
 TREE = Path(__file__).parents[2]
@@ -96,6 +99,17 @@ def test_the_shell_hears_of_conflicts_before_guards(tmp_path: Path, report: Flee
     showing = FleetShowing(output="markdown", out=out, most=5)
     assert show_fleet(Console.of_process({}), report, showing) is code
     assert out.read_text().startswith("**")
+
+
+def test_the_guard_of_defaults_says_which_setting_would_allow_them() -> None:
+    sums = dict.fromkeys((*plan_sums.TOTALS, "owned_pairs"), 0)
+    sums |= {"documents": 1, "desired_pairs": 1, "on_defaults": 2}
+    (told,) = violations(sums, Guards())
+    assert told == (
+        "2 changes on default entities reach clients that nobody named;"
+        " guards.protectDefaults: false allows it"
+    )
+    assert violations(sums, Guards(protect_defaults=False)) == ()
 
 
 def kquota(*words: str) -> "subprocess.CompletedProcess[str]":
