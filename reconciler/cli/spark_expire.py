@@ -12,6 +12,7 @@ from reconciler.cli.spark_options import lake_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.errors import LakeError
     from reconciler.lake.expiry import Expired, TableExpired
 
 KIND: Final = "kquota-expired"
@@ -50,7 +51,9 @@ def expire(
     now_ms = int(SystemClock().now() * 1000)
     done = expired(store.opened(lake), now_ms, keep, dry_run=dry_run)
     console.fact(_json(done) if output == "json" else _text(done))
-    return Exit.DONE
+    for name, failure in done.failures.items():
+        console.error(f"{name}: {_told(failure)}")
+    return Exit.ERROR if done.failures else Exit.DONE
 
 
 def _days(kept: tuple[str, ...]) -> dict[str, int]:
@@ -74,7 +77,7 @@ def _text(done: "Expired") -> str:
     from reconciler.render.units import count
 
     if not done.tables:
-        return "Nothing is past its time.\n"
+        return "Nothing was removed.\n" if done.failures else "Nothing is past its time.\n"
     rows: list[list[Cell | str]] = [
         [one.table, *(Cell(text=text, right=True) for text in _figures(one))] for one in done.tables
     ]
@@ -99,6 +102,10 @@ def _size(amount: int) -> str:
     return f"{amount} B"
 
 
+def _told(failure: "LakeError") -> str:
+    return str(failure) + (f" ({failure.hint})" if failure.hint else "")
+
+
 def _json(done: "Expired") -> str:
     def figures(one: "TableExpired") -> dict[str, int]:
         return {
@@ -114,5 +121,6 @@ def _json(done: "Expired") -> str:
         "dryRun": done.dry_run,
         "tables": [{"table": one.table, **figures(one)} for one in done.tables],
         "total": figures(done.total),
+        "failures": [{"table": name, "error": _told(one)} for name, one in done.failures.items()],
     }
     return json.dumps(document, indent=2) + "\n"

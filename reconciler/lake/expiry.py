@@ -1,7 +1,7 @@
 """What is removed from a lake, and when: units past their time, superseded generations, files that no manifest names."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from itertools import pairwise
@@ -9,6 +9,7 @@ from typing import Final
 
 from reconciler.errors import LakeError
 from reconciler.lake import manifest as manifests_
+from reconciler.lake.pool import each
 from reconciler.lake.store import Store, Stored
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import TABLES
@@ -59,10 +60,12 @@ class Expired:
     Attributes:
         tables: Those of which something was removed, sorted.
         dry_run: Whether it only would have been.
+        failures: By table: why it was left alone, or only begun.
     """
 
     tables: tuple[TableExpired, ...]
     dry_run: bool = False
+    failures: Mapping[str, LakeError] = field(default_factory=dict[str, LakeError])
 
     @property
     def total(self) -> TableExpired:
@@ -95,6 +98,9 @@ def expired(
     Generations and files stay for a day after they fell out of use. Whoever is killed in between leaves a readable
     lake: old generations go before new ones, manifests before files.
 
+    What is wrong with one table does not keep the others: it is told in :attr:`Expired.failures`. Where a manifest that
+    stays cannot be read, nothing of its table is removed, since nobody knows what it names.
+
     Args:
         store: Where.
         now_ms: Now.
@@ -102,51 +108,74 @@ def expired(
         dry_run: Whether to count only.
 
     Raises:
-        LakeError: A manifest that stays cannot be read: nothing of its table is removed then, since nobody knows what
-            it names. Or a table is not known, or a number of days is less than one.
+        LakeError: A table is not known, or a number of days is less than one.
     """
     for name, days in keep.items():
         if name not in TABLES or days < 1:
             raise LakeError(f"{name} cannot be kept for {days} days", hint="give a table and days")
-    found = (
-        _expire_table(store, name, now_ms, keep.get(name), dry_run=dry_run)
-        for name in sorted(TABLES)
-    )
+    done: list[TableExpired] = []
+    failures: dict[str, LakeError] = {}
+    for name in sorted(TABLES):
+        table = _Table(store, name, now_ms, keep.get(name))
+        try:
+            table.expire(dry_run=dry_run)
+        except LakeError as error:
+            failures[name] = error
+        done.append(table.done)
     return Expired(
-        tables=tuple(one for one in found if one.units or one.generations or one.files),
+        tables=tuple(one for one in done if one.units or one.generations or one.files),
         dry_run=dry_run,
+        failures=failures,
     )
 
 
-def _expire_table(
-    store: Store, name: str, now_ms: int, keep_days: int | None, *, dry_run: bool
-) -> TableExpired:
-    listed = store.stored(name)
-    manifests = [one for one in listed if _unit_of(one.path)]
-    todo = _sort(manifests, now_ms, keep_days)
-    named = _named(store, todo.kept)
-    if not dry_run:
-        store.delete(one.path for one in todo.first)
-        store.delete(one.path for one in todo.last)
-        known = {one.path for one in manifests}
-        now_there = store.stored(f"{name}/{manifests_.UNITS}")
-        named |= _named(
-            store, (one for one in now_there if _unit_of(one.path) and one.path not in known)
+class _Table:
+    """One table: what is removed of it, and what was when it went wrong."""
+
+    def __init__(self, store: Store, name: str, now_ms: int, keep_days: int | None) -> None:
+        self.done = TableExpired(table=name)
+        self._store, self._now_ms, self._keep_days = store, now_ms, keep_days
+
+    def expire(self, *, dry_run: bool) -> None:
+        """Removes it step by step; each step that is over is in :attr:`done`."""
+        store, name = self._store, self.done.table
+        listed = store.stored(name)
+        manifests = [one for one in listed if _unit_of(one.path)]
+        todo = _sort(manifests, self._now_ms, self._keep_days)
+        named = _named(store, todo.kept)
+        if not dry_run:
+            store.delete(one.path for one in todo.first)
+        self._count(todo.first, generations=todo.generations)
+        if not dry_run:
+            store.delete(one.path for one in todo.last)
+        self._count(todo.last, units=todo.units)
+        if not dry_run:
+            known = {one.path for one in manifests}
+            now_there = store.stored(f"{name}/{manifests_.UNITS}")
+            came = [one for one in now_there if _unit_of(one.path) and one.path not in known]
+            named |= _named(store, came)
+        files = [
+            one
+            for one in listed
+            if not _unit_of(one.path)
+            and one.path not in named
+            and one.modified_ms <= self._now_ms - GRACE_MS
+        ]
+        if not dry_run:
+            store.delete(one.path for one in files)
+        self._count(files, files=len(files))
+
+    def _count(
+        self, removed: Iterable[Stored], *, units: int = 0, generations: int = 0, files: int = 0
+    ) -> None:
+        before = self.done
+        self.done = TableExpired(
+            table=before.table,
+            units=before.units + units,
+            generations=before.generations + generations,
+            files=before.files + files,
+            size=before.size + sum(one.size for one in removed),
         )
-    files = [
-        one
-        for one in listed
-        if not _unit_of(one.path) and one.path not in named and one.modified_ms <= now_ms - GRACE_MS
-    ]
-    if not dry_run:
-        store.delete(one.path for one in files)
-    return TableExpired(
-        table=name,
-        units=todo.units,
-        generations=todo.generations,
-        files=len(files),
-        size=sum(one.size for one in (*todo.first, *todo.last, *files)),
-    )
 
 
 def _unit_of(path: str) -> str:
@@ -200,12 +229,13 @@ def _end_ms(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000 + DAY_MS
 
 
-def _named(store: Store, manifests: Iterable[Stored]) -> set[str]:
+def _named(store: Store, manifests: Sequence[Stored]) -> set[str]:
     """The files that manifests name; of one that is gone by now, none."""
-    named: set[str] = set()
-    for one in manifests:
+
+    def named(one: Stored) -> list[str]:
         content = store.find(one.path)
-        if content is not None:
-            read = manifests_.read(content, store.where(one.path))
-            named.update(file.path for file in read.files)
-    return named
+        if content is None:
+            return []
+        return [file.path for file in manifests_.read(content, store.where(one.path)).files]
+
+    return {path for paths in each(named, manifests) for path in paths}

@@ -5,10 +5,9 @@ import hashlib
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,19 +17,15 @@ from reconciler.lake import arrow, parquet
 from reconciler.lake import manifest as manifests_
 from reconciler.lake.expiry import KEEP_DAYS, Expired, expired
 from reconciler.lake.manifest import File, Manifest, Unit
+from reconciler.lake.pool import each
 from reconciler.lake.store import Store
 from reconciler.usage.tables import SCHEMA_VERSION, Table
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 TRIES: Final = 8
 """So often :meth:`Lake.update` begins again. Each time somebody else has got on, so this many writers of one unit are no accident."""
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
-AT_ONCE: Final = 8
-"""Files that are read at the same time: object stores answer slowly, one by one."""
 
 
 class Now(Protocol):
@@ -134,7 +129,7 @@ class Lake:
             for folder, path in sorted(manifests_.newest(listed).items())
             if manifests_.is_within(folder, from_day, to_day)
         ]
-        found = _each(self._read_listed, wanted)
+        found = each(self._read_listed, wanted)
         return tuple(
             sorted(
                 (one for one in found if one is not None),
@@ -278,7 +273,7 @@ class Lake:
         if columns is not None:
             fields = [wanted.field(name) for name in columns]
             wanted = pa.schema(fields, metadata=wanted.metadata)
-        return pa.concat_tables([wanted.empty_table(), *_each(rows, files)])
+        return pa.concat_tables([wanted.empty_table(), *each(rows, files)])
 
     def taken(self, path: str) -> File:
         """A Parquet file that somebody else wrote into the store, measured for :meth:`commit_files`.
@@ -361,14 +356,6 @@ class Lake:
         seed = hashlib.sha256(f"{self.run_id} {unit} {attempt}".encode()).digest()
         longest: float = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE)
         return longest * (0.5 + seed[0] / 255)
-
-
-def _each(work: Callable[[A], B], wanted: Sequence[A]) -> list[B]:
-    """The results in order, several made at the same time."""
-    if len(wanted) < 2:
-        return [work(one) for one in wanted]
-    with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
-        return list(pool.map(work, wanted))
 
 
 def _file(path: str, content: bytes, rows: int) -> File:

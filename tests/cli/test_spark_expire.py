@@ -88,3 +88,19 @@ def test_a_lake_that_is_not_there_is_an_error_with_a_hint(capsys, tmp_path):
     assert code == 1
     assert "there is no such folder" in err
     assert "check the address" in err
+
+
+def test_a_table_that_cannot_be_read_is_told_and_the_others_expire(capsys, tmp_path, lake):
+    broken = lake.store.folder / "apply_log" / "_units" / rows.CLUSTER / "2025-03-01"
+    broken.mkdir(parents=True)
+    (broken / "0000000001.json").write_text("{")
+    code, out, err = run(capsys, tmp_path, "--keep", "apply_log=100000")
+    assert code == 1
+    assert "Removed 1 day of a cluster" in out
+    assert "error: apply_log: " in err
+    assert "0000000001.json" in err
+    code, out, err = run(capsys, tmp_path, "--keep", "apply_log=100000", "--format", "json")
+    (failure,) = json.loads(out)["failures"]
+    assert (code, failure["table"]) == (1, "apply_log")
+    assert "0000000001.json" in failure["error"]
+    assert run(capsys, tmp_path, "--keep", "apply_log=100000")[:2] == (1, "Nothing was removed.\n")

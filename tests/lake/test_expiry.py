@@ -1,12 +1,13 @@
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from reconciler.errors import LakeDamaged, LakeError
-from reconciler.lake.expiry import KEEP_DAYS, TableExpired
+from reconciler.errors import LakeError
+from reconciler.lake.expiry import KEEP_DAYS, TableExpired, expired
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.usage.samples import DAY_MS
@@ -145,15 +146,75 @@ def test_other_numbers_of_days_can_be_asked_for(lake: Lake) -> None:
             lake.expire(NOW, wrong)
 
 
-def test_nothing_is_removed_where_a_manifest_cannot_be_read(lake: Lake) -> None:
-    made = committed(lake, rows.unit(USAGE_SAMPLE, 99), 4)
+def spoiled(lake: Lake, made: Manifest) -> None:
     content = json.loads(lake.store.get(made.path)) | {"schema_version": 9}
     lake.store.put(made.path, json.dumps(content).encode())
+
+
+def test_nothing_of_a_table_is_removed_where_a_manifest_cannot_be_read(lake: Lake) -> None:
+    spoiled(lake, committed(lake, rows.unit(USAGE_SAMPLE, 99), 4))
     age(lake, OLD)
     before = lake.store.paths()
-    with pytest.raises(LakeDamaged, match="schema version 9"):
-        lake.expire(NOW)
-    assert lake.store.paths() == before
+    done = lake.expire(NOW)
+    assert list(done.failures) == ["usage_sample"]
+    assert "schema version 9" in str(done.failures["usage_sample"])
+    assert (done.tables, lake.store.paths()) == ((), before)
+
+
+@pytest.mark.parametrize(("bad", "good"), [(TARGET_UP, USAGE_SAMPLE), (USAGE_SAMPLE, TARGET_UP)])
+def test_a_table_that_cannot_be_read_does_not_keep_the_others(
+    lake: Lake, bad: Table, good: Table
+) -> None:
+    for table in (bad, good):
+        committed(lake, rows.unit(table, 10))
+    spoiled(lake, committed(lake, rows.unit(bad, 99)))
+    age(lake, OLD)
+    dry = lake.expire(NOW, dry_run=True)
+    done = lake.expire(NOW)
+    for one in (dry, done):
+        assert list(one.failures) == [bad.name]
+        assert [(at.table, at.units, at.files) for at in one.tables] == [(good.name, 1, 1)]
+    assert lake.manifests(good) == ()
+    assert len(lake.store.paths(bad.name)) == 4
+
+
+class Stuck(rows.Watched):
+    """Files cannot be removed, manifests can."""
+
+    def delete(self, paths) -> None:  # type: ignore[no-untyped-def, override]
+        named = list(paths)
+        if any("_units" not in path for path in named):
+            raise LakeError("may not be used", path=named[0])
+        super().delete(named)
+
+
+def test_what_was_removed_before_it_went_wrong_is_told(tmp_path: Path) -> None:
+    lake = Lake(Stuck(tmp_path), clock=rows.FakeClock(), run_id="x")
+    committed(lake, rows.unit(USAGE_SAMPLE, 10))
+    age(lake, OLD)
+    done = lake.expire(NOW)
+    assert list(done.failures) == ["usage_sample"]
+    assert [(one.table, one.units, one.files) for one in done.tables] == [("usage_sample", 1, 0)]
+    assert done.total.size > 0
+    assert lake.manifests(USAGE_SAMPLE) == ()
+
+
+class Together(rows.Watched):
+    """Two manifests have to be asked for at the same time, or the first waits in vain."""
+
+    both = threading.Barrier(2)
+
+    def find(self, path: str) -> bytes | None:
+        if "_units" in path:
+            self.both.wait(10)
+        return super().find(path)
+
+
+def test_manifests_are_read_at_the_same_time(tmp_path: Path) -> None:
+    lake = rows.lake_in(tmp_path)
+    for number in (98, 99):
+        committed(lake, rows.unit(USAGE_SAMPLE, number))
+    assert expired(Together(tmp_path), NOW).failures == {}
 
 
 class Overtaken(rows.Watched):

@@ -1,0 +1,19 @@
+"""Several files at the same time: object stores answer slowly, one by one."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+AT_ONCE: Final = 8
+"""Files that are read at the same time."""
+
+
+def each(work: Callable[[A], B], wanted: Sequence[A]) -> list[B]:
+    """The results in order, several made at the same time; the first error is raised."""
+    if len(wanted) < 2:
+        return [work(one) for one in wanted]
+    with ThreadPoolExecutor(min(AT_ONCE, len(wanted))) as pool:
+        return list(pool.map(work, wanted))
