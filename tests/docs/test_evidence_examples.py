@@ -1,0 +1,71 @@
+"""The examples around recorded use fit each other: the agent is reached by the scrape job, the project is enough for the nightly workflow."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler import __version__
+from reconciler.cli.ingesting import Given, source
+from reconciler.cli.spark_options import Clusters
+from reconciler.manifest.project import parse
+from reconciler.usage.sizing import BATCH, GOLD, SILVER
+
+TREE = Path(__file__).parents[2]
+EXAMPLES, DOCS = TREE / "examples", TREE / "docs"
+AGENT = re.compile(r'-javaagent:\S+\.jar=(?:(?P<host>\S+):)?(?P<port>\d+):\S+\.yml"')
+
+
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", ["examples/telemetry/jmx_exporter.yml", "docs/telemetry-setup.md"])
+def test_the_agent_listens_where_the_scrape_job_asks(path: str) -> None:
+    agent = AGENT.search(text(TREE / path))
+    assert agent is not None
+    (job,) = yaml.safe_load(text(EXAMPLES / "telemetry" / "prometheus.yml"))["scrape_configs"]
+    targets = [one.split(":") for config in job["static_configs"] for one in config["targets"]]
+    assert agent["host"] is None, "another machine asks"
+    assert {port for _, port in targets} == {agent["port"]}
+    assert "let only Prometheus through" in text(TREE / path).replace("\n# ", " ")
+
+
+def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow = text(EXAMPLES / "github" / "evidence.yml")
+    names = set(re.findall(r"--cluster (\S+)", workflow))
+    page = text(DOCS / "pull-requests.md")
+    project = re.findall(r"```yaml\n(apiVersion:.*?kind: QuotaProject.*?)```", page, re.DOTALL)[0]
+    telemetry = re.findall(r"```yaml\n(.*?)```", text(DOCS / "evidence.md"), re.DOTALL)[0]
+    assert "expectedClusterId: " in telemetry
+    more = telemetry[telemetry.index("   telemetry:") :].replace("\n   ", "\n  ")[1:]
+    (tmp_path / "kquota.yaml").write_text(project + more, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        (chosen,) = Clusters(names=(name,)).chosen()
+        made = source(chosen, Given())
+        assert made.cadence.step_ms == 10_000
+        assert made.address.startswith("http://")
+        assert made.evidence_uri.startswith("s3://")
+    assert parse(project).cluster("prod").cluster.expected_cluster_id
+
+
+@pytest.mark.parametrize(
+    "path", ["github/evidence.yml", "github/quotas-comment.yml", "gitlab/.gitlab-ci.yml"]
+)
+def test_a_pinned_version_is_ours_and_says_that_it_is_to_be_chosen(path: str) -> None:
+    found = re.findall(r'VERSION: "(\S+?)"\}?(.*)', text(EXAMPLES / path))
+    assert found == [(__version__, "   # the release you use")]
+
+
+def test_the_figures_of_the_usual_tiers_are_those_of_sizing() -> None:
+    page = text(DOCS / "evidence.md")
+    assert "(0.1 % of the time and 60 s; 0.5 % and 10 min; 1 %)" in page
+    assert [(one.share_ppm, one.max_delay_ms) for one in (GOLD, SILVER, BATCH)] == [
+        (1_000, 60_000),
+        (5_000, 600_000),
+        (10_000, None),
+    ]
