@@ -18,6 +18,9 @@ from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, State, 
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 
+FRESH_MS: Final = 2 * DAY_MS
+"""So old the last look may be at the end of a window without a word: as old as evidence may be by default."""
+
 _KNOWN: Final = {str(key): key for key in COLUMNS}
 _VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")
 
@@ -45,6 +48,17 @@ class Seen:
     entries: pa.Table
     changes: int = 0
     incomplete: tuple[str, ...] = field(default_factory=tuple)
+
+    def aged(self, to_ms: int) -> str:
+        """That the last look is long ago, in a sentence; "" = it is not, or there is none."""
+        age_ms = 0 if self.look is None else to_ms - self.look.observed_at_ms
+        if self.look is None or age_ms <= FRESH_MS:
+            return ""
+        seen = datetime.fromtimestamp(self.look.observed_at_ms / 1000, UTC)
+        return (
+            f"nobody looked at the limits for {age_ms // DAY_MS} days: those of"
+            f" {seen:%Y-%m-%d %H:%M} UTC count as in force"
+        )
 
 
 def state_of(rows: pa.Table, path: str = "") -> State:

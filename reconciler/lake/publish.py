@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.errors import LakeError
+from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import arrow, parquet
 from reconciler.lake import latest as latest_
 from reconciler.lake.lake import Lake
@@ -44,8 +44,12 @@ def publish(
     *,
     pace: Cadence,
     now_ms: int,
+    check_all: bool = False,
 ) -> Latest:
-    """Publishes a window of a cluster; only files that are not there yet are uploaded.
+    """Publishes a window of a cluster; only files that are not there yet, or not whole, are uploaded.
+
+    Files of before are checked: small ones whole, samples by their end, and whole if they were written since evidence
+    was published last.
 
     Args:
         lake: Where the samples are.
@@ -55,6 +59,7 @@ def publish(
         to_ms: Its end, not included.
         pace: How often brokers are read.
         now_ms: Now.
+        check_all: Whether samples of before are read whole in any case.
 
     Raises:
         LakeError: The lake cannot be read, the place not written, or the window is empty.
@@ -64,6 +69,8 @@ def publish(
     if begin >= to_ms:
         raise LakeError(f"the window from {begin} to {to_ms} is empty")
     work = _Publication(lake, cluster_id, to, begin, to_ms)
+    if check_all:
+        work.published_ms = -1
     samples, seen, up = work.samples(), work.seen(), work.up()
     limits = limits_seen(lake, cluster_id, begin, to_ms)
     parts = [*samples, *seen, *up, *work.limits(limits)]
@@ -95,6 +102,16 @@ class _Day:
     samples: Manifest | None
     up: Manifest | None
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether there are no samples: a day whose broker nothing identifies is committed without rows."""
+        return self.samples is None or not self.samples.rows
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether there are samples, and nothing says when brokers answered."""
+        return not self.is_missing and (self.up is None or not self.up.rows)
+
 
 class _Publication:
     """One run: what was published before, what is there, what the lake has."""
@@ -104,6 +121,9 @@ class _Publication:
         self.from_ms, self.to_ms = from_ms, to_ms
         self.folder = latest_.folder(cluster_id)
         self.there = {one.path: one for one in to.stored(self.folder)}
+        latest = self.there.get(f"{self.folder}/{latest_.NAME}")
+        self.published_ms = latest.modified_ms if latest else -1
+        self.small: dict[str, bytes] = {}
         self.before = self._before()
         self.old = {
             (one.table.name, one.day, one.source): one
@@ -170,7 +190,7 @@ class _Publication:
         digests = [str(SCHEMA_VERSION), str(end), *(one.sha256 for one in made_from.files)]
         source = hashlib.sha256(" ".join(digests).encode()).hexdigest()
         old = self.old.get((table.name, day, source))
-        if old is not None and self._is_there(old.file):
+        if old is not None and self._is_there(old):
             return old
         if table is BUCKET_SEEN:
             rows = self._counted(made_from, end)
@@ -219,21 +239,42 @@ class _Publication:
             rows=rows,
             sha256=digest,
         )
-        if not self._is_there(file):
-            self.to.put(file.path, content)
         end = hashlib.sha256(parquet.end_of(content)).hexdigest()
-        return Part(file=file, table=table, day=day, source=source, end_sha256=end)
+        made = Part(file=file, table=table, day=day, source=source, end_sha256=end)
+        if not self._is_there(made):
+            self.to.put(file.path, content)
+        if table is not USAGE_SAMPLE:
+            self.small[file.path] = content
+        return made
 
-    def _is_there(self, file: File) -> bool:
-        found = self.there.get(file.path)
-        return found is not None and found.size == file.size
+    def _is_there(self, part: Part) -> bool:
+        """Whether the place has a file, and whole: else it would be told of as damaged for as long as its day is shown."""
+        file, found = part.file, self.there.get(part.file.path)
+        if found is None or found.size != file.size:
+            return False
+        if part.table is USAGE_SAMPLE and found.modified_ms <= self.published_ms:
+            try:
+                Skipping(self.to, file, part.table, part.end_sha256)
+            except LakeDamaged:
+                return False
+            return True
+        content = self.to.find(file.path)
+        if content is None or hashlib.sha256(content).hexdigest() != file.sha256:
+            return False
+        if part.table is not USAGE_SAMPLE:
+            self.small[file.path] = content
+        return True
+
+    def _rows(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a small file, which was made or checked just now."""
+        path = part.file.path
+        return parquet.read(part.table, self.small[path], path=self.to.where(path), columns=columns)
 
     def coverage_ppm(self, parts: Iterable[Part]) -> int:
         """The share of the window in which the broker that was seen least answered."""
         covered: Counter[str] = Counter()
         for one in parts:
-            content = self.to.get(one.file.path)
-            rows = parquet.read(TARGET_UP, content, path=self.to.where(one.file.path))
+            rows = self._rows(one)
             sums = (
                 rows.filter(rows.column("up")).group_by("broker_id").aggregate([("dt_ms", "sum")])
             )
@@ -248,28 +289,18 @@ class _Publication:
         """The types of which any bucket was recorded: without any quota of a type brokers keep no rates for it."""
         found: set[str] = set()
         for one in seen:
-            content = self.to.get(one.file.path)
-            rows = parquet.read(
-                BUCKET_SEEN, content, path=self.to.where(one.file.path), columns=["quota_type"]
-            )
+            rows = self._rows(one, ["quota_type"])
             found.update(pc.unique(rows.column("quota_type")).to_pylist())
         return tuple(kind for kind in QuotaType if str(kind) in found)
 
     def partial(self, limits: Seen) -> tuple[str, ...]:
         """What is missing."""
-        missing = [one.day.isoformat() for one in self.days if one.samples is None]
+        missing = [one.day.isoformat() for one in self.days if one.is_missing]
         found = [_days_missing(missing, len(self.days))] if missing else []
-        silent = [one.day.isoformat() for one in self.days if one.samples and one.up is None]
+        silent = [one.day.isoformat() for one in self.days if one.is_silent]
         if silent:
             found.append(f"{_listed(silent)}: not known when brokers answered")
-        if limits.look is None:
-            found.append("the lake has no complete snapshot of the limits")
-        if limits.incomplete:
-            found.append(f"incomplete snapshots of the limits: {len(limits.incomplete)}")
-        if limits.changes:
-            found.append(
-                f"limits changed inside the window ({limits.changes} times); older samples were recorded under others"
-            )
+        found += _limits_told(limits, self.to_ms)
         told: dict[str, list[str]] = {}
         for one in self.days:
             for made in (one.samples, one.up):
@@ -290,7 +321,7 @@ class _Publication:
                 total.update(made.counts if made else {})
         total["quota_changes"] = limits.changes
         total["days"] = len(self.days)
-        total["days_missing"] = sum(one.samples is None for one in self.days)
+        total["days_missing"] = sum(one.is_missing for one in self.days)
         return dict(total)
 
     def retired(self, parts: Sequence[Part], now_ms: int) -> tuple[Retired, ...]:
@@ -317,6 +348,22 @@ class _Publication:
             and found.modified_ms <= now_ms - GRACE_MS
             and path != f"{self.folder}/{latest_.NAME}"
         )
+
+
+def _limits_told(limits: Seen, to_ms: int) -> list[str]:
+    """What is missing of the limits."""
+    found: list[str] = []
+    if limits.look is None:
+        found.append("the lake has no complete snapshot of the limits")
+    if aged := limits.aged(to_ms):
+        found.append(aged)
+    if limits.incomplete:
+        found.append(f"incomplete snapshots of the limits: {len(limits.incomplete)}")
+    if limits.changes:
+        found.append(
+            f"limits changed inside the window ({limits.changes} times); older samples were recorded under others"
+        )
+    return found
 
 
 def _days_missing(missing: Sequence[str], of: int) -> str:

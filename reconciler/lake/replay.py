@@ -78,10 +78,12 @@ class Replay:
             partial += one.partial
             for name, amount in one.counts.items():
                 counts[name] = counts.get(name, 0) + amount
+        if aged := self.limits.aged(self.to_ms):
+            partial.append(aged)
         if self.limits.changes:
             partial.append(f"limits changed {self.limits.changes} times inside the window")
         missing = (looks.day_of(self.to_ms - 1) - looks.day_of(self.from_ms)).days + 1
-        missing -= len(self.samples)
+        missing -= sum(bool(one.rows) for one in self.samples)
         if missing and not self.why:
             partial.append(f"{missing} days of the window hold no samples")
         return Evidence(
@@ -110,7 +112,7 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Replay:
     limits = looks.limits_seen(lake, cluster_id, from_ms, to_ms)
     paces = pace.of(samples)
     why = "" if limits.look else NOBODY_LOOKED
-    if not samples:
+    if not any(one.rows for one in samples):
         why = NO_SAMPLES
     elif not paces:
         why = NO_PACE

@@ -11,7 +11,7 @@ from reconciler.lake.lake import Lake
 from reconciler.lake.latest import BUCKET_SEEN, Latest
 from reconciler.lake.publish import MOST_SENTENCES, publish
 from reconciler.usage.samples import DAY_MS, MILLION, QuotaType, cadence
-from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.lake import rows
 
 PACE = cadence(30_000)
@@ -136,6 +136,102 @@ def test_a_file_that_vanished_from_the_evidence_is_uploaded_again(
     to.delete([lost])
     assert published(lake, to, 1).parts == made.parts
     assert to.put_paths[:-1] == [lost]
+
+
+def spoil(to: rows.Watched, path: str, *, at: int, when_ms: int | None = None) -> None:
+    """Alters a byte of a file and nothing else, as a disk or a person does."""
+    assert to.folder is not None
+    place = to.folder / path
+    before = place.stat().st_mtime
+    content = bytearray(place.read_bytes())
+    content[at] ^= 0xFF
+    place.write_bytes(bytes(content))
+    stamp = before if when_ms is None else when_ms / 1000
+    os.utime(place, (stamp, stamp))
+
+
+@pytest.mark.parametrize("table", [TARGET_UP, BUCKET_SEEN, QUOTA_ENTRY])
+def test_a_small_file_with_other_bytes_is_uploaded_again(
+    lake: Lake, to: rows.Watched, table: Table
+) -> None:
+    fill(lake, 0)
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
+    lake.commit(
+        rows.unit(QUOTA_ENTRY), rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)]), None
+    )
+    made = published(lake, to, 1)
+    path = made.of(table)[0].file.path
+    spoil(to, path, at=40)
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == [path]
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == []
+
+
+def test_samples_with_another_end_are_uploaded_again(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    made = published(lake, to, 1)
+    age(to, rows.at(1))
+    path = made.of(USAGE_SAMPLE)[0].file.path
+    spoil(to, path, at=-20)
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == [path]
+
+
+def test_samples_that_somebody_wrote_since_are_read_whole(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    made = published(lake, to, 1)
+    path = made.of(USAGE_SAMPLE)[0].file.path
+    age(to, rows.at(1))
+    spoil(to, path, at=40, when_ms=rows.at(2))
+    assert published(lake, to, 1).parts == made.parts
+    assert to.put_paths[:-1] == [path]
+
+
+def test_samples_of_before_are_read_by_their_end_unless_all_is_to_be_checked(
+    lake: Lake, to: rows.Watched
+) -> None:
+    fill(lake, 0)
+    made = published(lake, to, 1)
+    path = made.of(USAGE_SAMPLE)[0].file.path
+    age(to, rows.at(1))
+    spoil(to, path, at=40)
+    to.found = []
+    published(lake, to, 1)
+    assert (to.put_paths[:-1], path in to.found) == ([], False)
+    publish(
+        lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1), check_all=True
+    )
+    assert path in to.put_paths
+
+
+def test_a_day_that_came_to_no_sample_is_missing(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 0)
+    for table in (USAGE_SAMPLE, TARGET_UP):
+        lake.commit(rows.unit(table, 1), lake.read((), table=table), None)
+    made = published(lake, to, 2)
+    assert made.partial[0] == "1 of 2 days have no samples: 2025-03-02"
+    assert made.counts["days_missing"] == 1
+    assert not any("not known when brokers answered" in one for one in made.partial)
+
+
+def test_samples_without_a_row_that_says_when_brokers_answered_are_told(
+    lake: Lake, to: rows.Watched
+) -> None:
+    lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
+    lake.commit(rows.unit(TARGET_UP), lake.read((), table=TARGET_UP), None)
+    assert "2025-03-01: not known when brokers answered" in published(lake, to, 1).partial
+
+
+def test_limits_of_a_look_long_ago_are_told_with_its_time(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 9)
+    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 0, True)]), None)
+    assert (
+        "nobody looked at the limits for 10 days: those of 2025-03-01 00:00 UTC count as in force"
+        in published(lake, to, 10).partial
+    )
+    fill(lake, 0, 1)
+    assert not any("nobody looked" in one for one in published(lake, to, 2).partial)
 
 
 def test_the_window_is_a_fortnight_and_begins_at_midnight(lake: Lake, to: rows.Watched) -> None:

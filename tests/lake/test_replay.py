@@ -63,6 +63,23 @@ def test_what_counts_for_nothing_says_why(tmp_path: Path) -> None:
     assert replay.opened(paced, CLUSTER, BEGIN, BEGIN + DAY_MS).why == replay.NOBODY_LOOKED
 
 
+def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
+    into = _filled(tmp_path, **pace.inputs(PACE))
+    replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
+    replays.commit(into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), [], **pace.inputs(PACE))
+    found = replay.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    assert found.note("here", 7, 0).partial == ("1 days of the window hold no samples",)
+    alone = replay.opened(into, CLUSTER, BEGIN + DAY_MS, BEGIN + 2 * DAY_MS)
+    assert alone.why == replay.NO_SAMPLES
+
+
+def test_limits_of_a_look_long_ago_are_told(tmp_path: Path) -> None:
+    into = _filled(tmp_path, **pace.inputs(PACE))
+    replays.looked(into, CLUSTER, _limits(50.0), BEGIN - 90 * DAY_MS)
+    (said,) = replay.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).note("here", 7, 0).partial
+    assert said.startswith("nobody looked at the limits for 91 days: those of 2025-07-12 00:00 UTC")
+
+
 def test_samples_come_in_order_by_broker_and_the_window_is_kept(tmp_path: Path) -> None:
     into = _filled(tmp_path, **pace.inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
