@@ -10,9 +10,10 @@ so the sum never has to begin anew: the latest session has the smallest ``-s``. 
 other thresholds: where nothing carries over every sample is a session of its own, and request time is compared per
 second. What is *waiting* is then B, less the burst that the controller lets pass.
 
-Numbers. A limit above everything recorded so far throttles nothing, so ``g`` is made with at most the running peak
-(:data:`CLEAR` above it): a limit of terabytes cannot push the sum out of 64 bits. Recorded rates still can; then
-:mod:`reconciler.spark.wide` has the work done once more, with ``wide``.
+Numbers. A limit above everything recorded so far (:data:`CLEAR` above the running peak), or none, throttles nothing:
+B is 0 up to there, so nothing is added to S, and no silence under such a limit can push S out of 64 bits. What was
+recorded, and a limit that was reached, still can; then :mod:`reconciler.spark.wide` has the work done once more, with
+``wide``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -107,7 +108,8 @@ def held(
     Args:
         ready: What :func:`prepared` gave; other columns stay.
         series: As there.
-        limits: Name to limit in units; null = unlimited. At least 1, below ``MAX_UNITS``.
+        limits: Name to limit in units, the same for all samples of a series; null = unlimited. At least 1, below
+            ``MAX_UNITS``.
         wide: As there.
     """
     so_far = (
@@ -116,10 +118,13 @@ def held(
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
     kept = ready.columns
-    # ``least`` passes over null: no limit lets pass what a clear one does.
+    # Where a limit is clear it was so at every sample before, for the peak only rises: with q >= r + 500 and dt >= 1,
+    # g = (q * dt) div 1000 >= (r * dt + 500) div 1000 = a. So B was always 0, and S may begin after it.
     left = {
-        name: fn.col("_load")
-        - amount(columns.passed(fn.least(limit, fn.col("_clear")), fn.col("_span")), wide=wide)
+        name: fn.when(
+            limit.isNull() | (limit >= fn.col("_clear")),
+            amount(fn.lit(0).cast("bigint"), wide=wide),
+        ).otherwise(fn.col("_load") - amount(columns.passed(limit, fn.col("_span")), wide=wide))
         for name, limit in limits.items()
     }
     moved = ready.select(*kept, *(one.alias(f"_x_{name}") for name, one in left.items()))
@@ -257,9 +262,10 @@ def _sums(name: str, min_delay_ms: int, *, wide: bool) -> list[Column]:
     waits = waiting(backlog, limit)
     zero = fn.lit(0).cast("bigint")
     late = columns.quotient(limit * fn.lit(DELIVERY_TIMEOUT_MS + 1) + 999, fn.lit(1000))
-    # A backlog of any size outlives its session; a debt of tokens only if it is a delay.
+    # A backlog of any size outlives its session; a debt of tokens only if it is a delay, of a millisecond at least.
+    one_ms = columns.quotient(limit + fn.lit(999), fn.lit(1000))
     outlives = fn.when(_model_is(Model.BACKLOG), waits > 0).otherwise(
-        _model_is(Model.TOKENS) & fn.coalesce(delay_ms(waits, limit) > 0, fn.expr("false"))
+        _model_is(Model.TOKENS) & fn.coalesce(waits >= one_ms, fn.expr("false"))
     )
     delayed = fn.when(_model_is(Model.APPROXIMATE), zero).otherwise(
         fn.least(waits, fn.col("_units"))

@@ -1,8 +1,12 @@
 """Sums in 64 bits, and in 38 digits where a series is too large for them.
 
-Recorded rates leave 64 bits if a series holds more than 9.2 * 10^18 units: the cut rate of 10^13 for 10.6 days, 1 TB/s
-for 106 days. Spark then raises ARITHMETIC_OVERFLOW, never a wrong figure, and the work begins again in 38 digits, which
-takes longer.
+Two sums can leave 64 bits, at 9.2 * 10^18 units: what a series holds (the cut rate of 10^13 for 10.6 days, 1 TB/s for
+106 days), and what a limit that the series once reached lets pass from then on, used or not (a limit of 1 TB/s, 106 days
+later). No limit, and one that was never reached, adds nothing (:func:`reconciler.spark.fold.held`). Spark then raises
+ARITHMETIC_OVERFLOW, never a wrong figure, for sessions have ANSI mode (:func:`reconciler.spark.session.needs_ansi`); and
+the work begins again in 38 digits, which takes longer.
+
+What is a decimal is compared before it is divided: ``div`` of two decimals ends in 64 bits and wraps without an error.
 """
 
 from typing import Final, Protocol, TypeVar

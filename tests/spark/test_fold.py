@@ -10,7 +10,7 @@ from pyspark.sql import functions as fn
 from reconciler.spark import fold
 from reconciler.usage.samples import MAX_UNITS, QuotaType, Sample
 from reconciler.usage.tags import bucket_of
-from reconciler.usage.throttle import Forecast, arrivals, rows, simulate
+from reconciler.usage.throttle import LONGEST_MS, Forecast, arrivals, rows, simulate
 from tests.spark import cases
 
 pytestmark = pytest.mark.integration
@@ -111,6 +111,93 @@ def test_the_sums_under_nine_limits_at_once_are_those_of_the_core(spark: SparkSe
                     expected.samples, expected.covered_ms, expected.arrived_units,
                 )  # fmt: skip
                 assert tuple(row[f"l{n}"]) == _figures(expected), (number, limit, one.kind)
+
+
+LONG = 14 * 288
+"""Five minutes each: two weeks."""
+
+
+def _rare(number: int, scale: int) -> Case:
+    """Two weeks, silent but for a few samples, or never; under limits that they reach at once, late and never."""
+    draw = random.Random(number)
+    kind = (QuotaType.PRODUCE, QuotaType.CONTROLLER_MUTATION)[number % 2]
+    loud = {0, 40, 41, LONG - 3} | {draw.randrange(LONG) for _ in range(3)}
+    samples = tuple(
+        Sample(cases.BEGIN + n * 300_000, 300_000, scale - draw.randrange(9) if n in loud else 0)
+        for n in range(LONG)
+    )
+    limits = (None, MAX_UNITS - 1, min(MAX_UNITS - 1, scale + fold.CLEAR), 1)
+    return Case(kind=kind, max_gap=1_500_000, samples=samples, limits=limits)
+
+
+def _spread(spark: SparkSession, worlds: dict[str, Case]):
+    found = [
+        (*row, one.max_gap, *one.limits)
+        for number, one in worlds.items()
+        for row in cases.sample_rows(number, one.kind, bucket_of("u"), "1", one.samples)
+    ]
+    schema = f"{cases.SAMPLE_SCHEMA}, max_gap bigint, a bigint, b bigint, c bigint, d bigint"
+    return spark.createDataFrame(found, schema).persist()
+
+
+def test_silence_under_no_limit_or_one_that_was_never_reached_fits_64_bits_for_ever(
+    spark: SparkSession,
+) -> None:
+    """One sample at the cut rate, then nothing: what a limit would have let pass must not be summed."""
+    worlds = {"0": _rare(0, MAX_UNITS), "1": _rare(1, MAX_UNITS), "2": _rare(2, 10**12)}
+    frame = _spread(spark, worlds)
+    never = {"2": "abc"}  # 10^12 is below the largest limit and the one just above it
+    for name in "abc":
+        taken = [number for number in worlds if name == "a" or name in never.get(number, "")]
+        part = frame.where(fn.col("cluster_id").isin(taken))
+        found = fold.rows(part, SERIES, fn.col(name), fn.col("max_gap"))
+        told = {
+            (row.cluster_id, row.ts_ms): tuple(row[one] for one in ROW) for row in found.collect()
+        }
+        for number in taken:
+            one = worlds[number]
+            limit = one.limits["abc".index(name)]
+            series = arrivals(one.samples, one.max_gap)
+            for sample, arrival, row in zip(
+                one.samples,
+                series,
+                rows(one.kind, series, limit) if limit else [None] * LONG,
+                strict=True,
+            ):
+                expected = tuple(row) if row else (0, arrival.units, 0, 0, False)
+                assert told[number, sample.ts_ms] == expected, (number, name)
+    frame.unpersist()
+
+
+def test_two_weeks_at_the_cut_rate_under_a_limit_of_one_are_those_of_the_core(
+    spark: SparkSession,
+) -> None:
+    """A backlog of 1.2 * 10^19, which 64 bits do not hold and whose quotient by one does not, either."""
+    full = tuple(Sample(cases.BEGIN + n * 300_000, 300_000, MAX_UNITS) for n in range(LONG))
+    kinds = (QuotaType.PRODUCE, QuotaType.CONTROLLER_MUTATION)
+    worlds = {
+        str(n): Case(
+            kind=kind, max_gap=1_500_000, samples=full, limits=(None, MAX_UNITS - 1, 10**9, 1)
+        )
+        for n, kind in enumerate(kinds)
+    }
+    frame = _spread(spark, worlds)
+    names = {name: fn.col(name) for name in "abcd"}
+    found = fold.forecasts(frame, SERIES, names, fn.col("max_gap"), wide=True).collect()
+    for row in found:
+        one = worlds[row.cluster_id]
+        for name, limit in zip("abcd", one.limits, strict=True):
+            expected = simulate(one.kind, arrivals(one.samples, one.max_gap), limit)
+            assert tuple(row[name]) == _figures(expected), (one.kind, limit)
+    tried = fold.trials(frame, SERIES, names, fn.col("max_gap"), wide=True).collect()
+    assert {row.max_delay_ms[3] for row in tried} == {LONGEST_MS}
+    delays = fold.rows(frame, SERIES, fn.col("d"), fn.col("max_gap"), wide=True)
+    told = {(row.cluster_id, row.ts_ms): row.delay_ms for row in delays.collect()}
+    for number, one in worlds.items():
+        series = arrivals(one.samples, one.max_gap)
+        for sample, row in zip(one.samples, rows(one.kind, series, 1), strict=True):
+            assert told[number, sample.ts_ms] == row.delay_ms
+    frame.unpersist()
 
 
 def _figures(forecast: Forecast) -> tuple[int | None, ...]:
