@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -16,6 +17,9 @@ FORMAT: Final = "kquota-lake-manifest"
 FORMAT_VERSION: Final = 1
 UNITS: Final = "_units"
 """Folder of the manifests; engines that list folders skip names that begin with an underscore."""
+
+_COVERED: Final = "covered_ppm "
+"""Stands before the id of a broker among the counts of a manifest: the share of the day that it answered."""
 
 _NAME: Final = re.compile(r"(\d{10})\.json")
 
@@ -90,7 +94,7 @@ class Manifest:
         run_id: By which run.
         made_ms: When, by that run's clock.
         files: Its files; none = the unit has no rows.
-        counts: Named states of what went in, for people.
+        counts: Named states of what went in, and the coverage of brokers; :attr:`states` and :attr:`coverage` are these apart.
         inputs: What it was made from, by name: generations, digests, moments.
         partial: What is missing of it, in sentences.
     """
@@ -114,6 +118,20 @@ class Manifest:
     def rows(self) -> int:
         """How many rows its files hold."""
         return sum(one.rows for one in self.files)
+
+    @property
+    def states(self) -> dict[str, int]:
+        """The named states of what went in, for people."""
+        return states_of(self.counts)
+
+    @property
+    def coverage(self) -> dict[str, int]:
+        """For each broker the share of the day that it answered, in millionths."""
+        return {
+            name.removeprefix(_COVERED): share
+            for name, share in self.counts.items()
+            if name.startswith(_COVERED)
+        }
 
     def json(self) -> bytes:
         """Its text."""
@@ -142,6 +160,26 @@ class Manifest:
             )
             + "\n"
         ).encode()
+
+
+def counts_of(states: Mapping[str, int], coverage: Mapping[str, int]) -> dict[str, int]:
+    """What a manifest keeps of a day: its named states, and the coverage of brokers beside them."""
+    return {**states, **{f"{_COVERED}{broker}": share for broker, share in coverage.items()}}
+
+
+def states_of(counts: Mapping[str, int]) -> dict[str, int]:
+    """The named states among the counts of a manifest, without coverage, which is no number of anything, and without zeros."""
+    return {
+        name: amount for name, amount in counts.items() if amount and not name.startswith(_COVERED)
+    }
+
+
+def states_of_all(made: Iterable[Manifest]) -> dict[str, int]:
+    """The named states of several days of one table, added. Tables that were made together count the same things."""
+    total: Counter[str] = Counter()
+    for one in made:
+        total.update(one.states)
+    return dict(total)
 
 
 def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.lake import pace
 from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import Manifest
+from reconciler.lake.manifest import Manifest, states_of_all
 from reconciler.spark import bounded, reading, resolve
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.span import Span
@@ -104,7 +104,7 @@ def evidence(
             coverage_ppm=covered.get(one, 0),
             snapshot_id=last.get(one, ""),
             partial=_partial(found for found in samples if found.unit.cluster_id == one),
-            counts=_counts(found for found in samples if found.unit.cluster_id == one),
+            counts=states_of_all(found for found in samples if found.unit.cluster_id == one),
             stale="" if one in there else "no samples were recorded in this window",
         )
         for one in sorted(there | set(clusters or ()))
@@ -140,14 +140,6 @@ def _partial(manifests: Iterable[Manifest]) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(f"{one.unit.day}: {text}" for one in manifests for text in one.partial)
     )[:20]
-
-
-def _counts(manifests: Iterable[Manifest]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in manifests:
-        for name, amount in one.counts.items():
-            found[name] = found.get(name, 0) + amount
-    return found
 
 
 def days(span: Span) -> dict[str, dt.date]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from reconciler.lake import pace
 from reconciler.lake.lake import Lake, Made
-from reconciler.lake.manifest import Manifest, Unit
+from reconciler.lake.manifest import Manifest, Unit, counts_of
 from reconciler.ports import Progress
 from reconciler.telemetry import assembly, limits, placing
 from reconciler.telemetry.assembly import Day, assembled, start_of
@@ -133,8 +133,7 @@ class Days:
             today = points[day]
             return Made(
                 rows=rows(done),
-                counts=dict(done.counts)
-                | {f"covered_ppm {one}": share for one, share in done.coverage.items()},
+                counts=counts_of(done.counts, done.coverage),
                 inputs=inputs,
                 partial=today.partial if today else (),
             )
@@ -195,17 +194,11 @@ def _is_made_from(found: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 
 
 def _report(day: date, manifest: Manifest | None, *, made: bool) -> DayReport:
-    counts = dict(manifest.counts) if manifest else {}
-    coverage = {
-        name.removeprefix("covered_ppm "): counts.pop(name)
-        for name in list(counts)
-        if name.startswith("covered_ppm ")
-    }
     return DayReport(
         day=day,
         samples=manifest.rows if manifest else 0,
         made=made,
-        counts=counts,
-        coverage=coverage,
+        counts=manifest.states if manifest else {},
+        coverage=manifest.coverage if manifest else {},
         partial=manifest.partial if manifest else (),
     )

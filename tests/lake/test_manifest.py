@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -7,7 +8,7 @@ from hypothesis import given
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import manifest
-from reconciler.lake.manifest import File, Manifest
+from reconciler.lake.manifest import File, Manifest, counts_of, states_of_all
 from reconciler.usage.tables import SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE
 from tests.lake import rows
 
@@ -33,6 +34,15 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     assert manifest.read(WHOLE.json(), "x", WHOLE.unit) == WHOLE
     assert WHOLE.path == f"target_up/_units/{rows.CLUSTER}/2025-03-01/0000000007.json"
     assert WHOLE.rows == 2
+
+
+def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -> None:
+    made = replace(WHOLE, counts=counts_of({"filled": 3, "no_up": 0}, {"1": 1_000_000, "2 b": 0}))
+    again = manifest.read(made.json(), "x")
+    assert again.states == {"filled": 3}
+    assert again.coverage == {"1": 1_000_000, "2 b": 0}
+    assert again.counts["covered_ppm 1"] == 1_000_000  # manifests of earlier runs say it so
+    assert states_of_all([again, WHOLE, again]) == {"filled": 6, "gaps": 3}
 
 
 @pytest.mark.parametrize(
