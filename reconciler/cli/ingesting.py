@@ -32,7 +32,7 @@ from reconciler.telemetry.arriving import ALWAYS, Arrived
 from reconciler.telemetry.days import DayReport, Days
 from reconciler.telemetry.series import Counts
 from reconciler.telemetry.settings import BrokerRule, Source
-from reconciler.usage.tables import TARGET_UP
+from reconciler.usage.tables import POINT, TARGET_UP
 
 if TYPE_CHECKING:
     from reconciler.ports import Clock, Progress
@@ -175,12 +175,13 @@ def _one(
                     progress=progress,
                 )
             )
-        looks = snapshots.looks(lake, one.cluster_id)
+        first = min((made.unit.day for made in lake.manifests(POINT, [one.cluster_id])), default=None)
+        looks = snapshots.looks(lake, one.cluster_id, first) if first else ()
         days = Days(lake, one.cluster_id, one.cadence, looks).bring_up(
             rebuild=work.rebuild, progress=progress
         )
         if work.publish:
-            published = _published(lake, one, days, clock)
+            published = _published(lake, one, days, clock, check_all=work.rebuild)
     except (TelemetryError, LakeError) as error:
         failures.append(error.message + (f" ({error.hint})" if error.hint else ""))
     return Told(
@@ -239,7 +240,7 @@ def _from_files(
 
 
 def _published(
-    lake: Lake, one: Source, days: tuple[DayReport, ...], clock: "Clock"
+    lake: Lake, one: Source, days: tuple[DayReport, ...], clock: "Clock", *, check_all: bool
 ) -> tuple[str, int, int]:
     """Publishes the evidence up to the last moment that the lake has, which may be long ago."""
     last = max((day.day for day in days), default=None)
@@ -255,6 +256,7 @@ def _published(
         end,
         pace=one.cadence,
         now_ms=round(clock.now() * 1000),
+        check_all=check_all,
     )
     return to.shown, made.from_ms, made.to_ms
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from reconciler.errors import TelemetryError
 from reconciler.lake import arrow
 from reconciler.lake.lake import Lake
-from reconciler.lake.looks import day_of, state_of
-from reconciler.lake.manifest import Unit
+from reconciler.lake.looks import begin_ms, day_of, state_of
+from reconciler.lake.manifest import Manifest, Unit
 from reconciler.quota.entity import Entity, kinds
 from reconciler.quota.keys import Key
 from reconciler.quota.state import State, set_values
@@ -189,23 +189,24 @@ def _meaning(key: str, value: float) -> dict[str, object]:
     return {"quota_units": units, "value_state": state.value}
 
 
-def looks(lake: Lake, cluster_id: str) -> tuple[Look, ...]:
-    """All complete looks at a cluster, in order of time; equal neighbours share one state.
+def looks(lake: Lake, cluster_id: str, since: date | None = None) -> tuple[Look, ...]:
+    """The complete looks at a cluster, in order of time; equal neighbours share one state.
+
+    Args:
+        lake: Where they are.
+        cluster_id: Of which cluster.
+        since: The first day that is asked about: earlier looks are left out but for the last one before it, which holds
+            then. ``None`` = all looks.
 
     Raises:
         LakeError: A table cannot be read.
     """
-    taken = lake.read(lake.manifests(SNAPSHOT, [cluster_id]), table=SNAPSHOT)
-    entries = {one.unit.day: one for one in lake.manifests(QUOTA_ENTRY, [cluster_id])}
-    order = sorted(
-        (row["observed_at_ms"], row["snapshot_id"], row["entries"])
-        for row in taken.to_pylist()
-        if row["complete"]
-    )
+    begin = None if since is None else begin_ms(since)
+    taken, entries = _taken(lake, cluster_id, begin)
     found: list[Look] = []
     rows: tuple[date, pa.Table] | None = None
     latest: pa.Table | None = None
-    for observed, name, count in order:
+    for observed, name, count in taken:
         day = day_of(observed)
         if rows is None or rows[0] != day:
             of_day = [entries[day]] if day in entries else []
@@ -221,4 +222,58 @@ def looks(lake: Lake, cluster_id: str) -> tuple[Look, ...]:
     return tuple(found)
 
 
+_Row = tuple[int, str, int]
+"""When, which look, how many entries it has: in this order looks are sorted."""
+
+
+def _taken(
+    lake: Lake, cluster_id: str, begin: int | None
+) -> tuple[Sequence[_Row], Mapping[date, Manifest]]:
+    """What is said of the looks that count, in order, and where their entries are.
+
+    Looks of 25 months may be there and those of a few days matter: days are read from the newest to the one that holds
+    a whole look from before the begin. It is mostly found within a week, or else among all.
+    """
+    if begin is not None:
+        found, entries, is_enough = _since(lake, cluster_id, begin, day_of(begin) - _MOSTLY)
+        if is_enough:
+            return found, entries
+    found, entries, _ = _since(lake, cluster_id, begin, None)
+    return found, entries
+
+
+def _since(
+    lake: Lake, cluster_id: str, begin: int | None, first: date | None
+) -> tuple[Sequence[_Row], Mapping[date, Manifest], bool]:
+    """The same of days from ``first`` on; and whether the look before the begin is among them."""
+    taken = lake.manifests(SNAPSHOT, [cluster_id], first)
+    entries = {one.unit.day: one for one in lake.manifests(QUOTA_ENTRY, [cluster_id], first)}
+    found: list[_Row] = []
+    for one in reversed(taken):
+        of_day = _complete(lake.read([one], table=SNAPSHOT))
+        before = [row for row in of_day if begin is not None and row[0] <= begin]
+        last = next((row for row in reversed(before) if _is_whole(lake, row, entries)), None)
+        if last is not None:
+            return [*of_day[of_day.index(last) :], *found], entries, True
+        found = [*of_day, *found]
+    return found, entries, False
+
+
+def _complete(rows: pa.Table) -> list[_Row]:
+    return sorted(
+        (row["observed_at_ms"], row["snapshot_id"], row["entries"])
+        for row in rows.to_pylist()
+        if row["complete"]
+    )
+
+
+def _is_whole(lake: Lake, row: _Row, entries: Mapping[date, Manifest]) -> bool:
+    """Whether all entries of a look are there."""
+    observed, name, count = row
+    of_day = [entries[day_of(observed)]] if day_of(observed) in entries else []
+    found = lake.read(of_day, ["snapshot_id"], table=QUOTA_ENTRY)
+    return int(pc.sum(pc.equal(found["snapshot_id"], name)).as_py() or 0) == count
+
+
+_MOSTLY: Final = timedelta(days=7)
 _VALUES: Final = ("snapshot_id", "entity_json", "quota_key", "value")

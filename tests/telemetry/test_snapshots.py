@@ -1,6 +1,7 @@
 """Looks at limits: documents into the lake without loss and out again; what may not be whole is refused."""
 
 import json
+from datetime import date
 
 import pytest
 
@@ -13,8 +14,13 @@ from reconciler.quota.state import State, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.telemetry import applied, snapshots
+from reconciler.telemetry.assembly import start_of
+from reconciler.telemetry.limits import Digests
+from reconciler.telemetry.snapshots import Taken
+from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import APPLY_LOG, QUOTA_ENTRY, SNAPSHOT
 from tests.fakes.clock import FakeClock
+from tests.lake import rows
 
 NOON = "2026-01-02T12:00:00Z"
 NOON_MS = 1_767_355_200_000
@@ -50,12 +56,12 @@ def test_a_look_comes_out_of_the_lake_as_it_went_in():
 def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
     where = lake()
     snapshots.keep(where, [snapshots.read(document(), where="a.json")])
-    rows = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
+    found = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
     told = {
         (row["entity_json"], row["quota_key"]): tuple(
             row[name] for name in ("user_kind", "client_kind", "ip_kind", "quota_units", "value_state")
         )
-        for row in rows
+        for row in found
     }  # fmt: skip
     assert told == {
         ('[["user","\\"<default>\\"\\n"]]', "producer_byte_rate"): ("named", "absent", "absent", 2, "finite"),
@@ -103,6 +109,61 @@ def test_equal_looks_share_one_state():
     assert one.state is two.state is three.state
 
 
+def limited(value):
+    return State(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: value})})
+
+
+def daily(numbers):
+    """A look at noon of each of these days of January, with another limit each."""
+    return [
+        Taken(cluster_id="c", observed_ms=NOON_MS + (number - 2) * DAY_MS, state=limited(number))
+        for number in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("looked", "since", "expected"),
+    [
+        (range(2, 10), 7, [6, 7, 8, 9]),
+        ([2, 3, 20, 21], 20, [3, 20, 21]),  # the one before lies more than a week back
+        ([20, 21], 5, [20, 21]),
+        ([3, 4], 20, [4]),
+        ([], 5, []),
+    ],
+)
+def test_of_looks_only_those_that_hold_since_a_day_are_read(looked, since, expected):
+    where = lake()
+    taken = daily(looked)
+    snapshots.keep(where, taken)
+    day = date(2026, 1, since)
+    found = snapshots.looks(where, "c", day)
+    assert [one.observed_ms for one in found] == [one.observed_ms for one in daily(expected)]
+    every = snapshots.looks(where, "c")
+    for number in range(3):
+        span = (start_of(day) + number * DAY_MS, start_of(day) + (number + 1) * DAY_MS)
+        assert Digests(found).of(*span) == Digests(every).of(*span)
+
+
+def test_looks_of_long_ago_are_not_even_opened(tmp_path):
+    where = Lake(rows.Watched(tmp_path), clock=FakeClock())
+    snapshots.keep(where, daily(range(2, 29)))
+    where.store.found = []
+    snapshots.looks(where, "c", date(2026, 1, 27))
+    days = {path.split("/")[-2] for path in where.store.found if path.endswith(".parquet")}
+    assert days == {"2026-01-26", "2026-01-27", "2026-01-28"}
+    assert not any("2026-01-1" in path for path in where.store.found)
+
+
+def test_the_last_look_before_a_day_that_is_not_whole_is_none_and_the_one_before_it_holds():
+    where = lake()
+    snapshots.keep(where, daily([2, 3, 5]))
+    day = date(2026, 1, 3)
+    (manifest,) = where.manifests(QUOTA_ENTRY, from_day=day, to_day=day)
+    where.commit(manifest.unit, where.read((), table=QUOTA_ENTRY), manifest)
+    found = snapshots.looks(where, "c", date(2026, 1, 4))
+    assert [one.observed_ms for one in found] == [one.observed_ms for one in daily([2, 5])]
+
+
 @pytest.mark.parametrize("taken_at", ["", "yesterday", "2026-01-02T12:00:00"])
 def test_a_document_that_does_not_say_when_is_refused(taken_at):
     with pytest.raises(TelemetryError):
@@ -134,13 +195,13 @@ def test_what_we_applied_is_kept_once_and_what_others_did_is_counted():
     )
     assert applied.keep(where, ["c"], several, where="log") == (2, 1)
     assert applied.keep(where, ["c"], several, where="log") == (0, 1)
-    rows = where.read(where.manifests(APPLY_LOG)).to_pylist()
-    assert [(one["quota_key"], one["action"], one["after"]) for one in rows] == [
+    kept = where.read(where.manifests(APPLY_LOG)).to_pylist()
+    assert [(one["quota_key"], one["action"], one["after"]) for one in kept] == [
         ("k", "create", float("inf")),
         ("producer_byte_rate", "remove", None),
     ]
-    assert rows[0]["applied_at_ms"] == NOON_MS
-    assert (rows[0]["entity_json"], rows[0]["writer"]) == ('[["user","u"]]', "ci")
+    assert kept[0]["applied_at_ms"] == NOON_MS
+    assert (kept[0]["entity_json"], kept[0]["writer"]) == ('[["user","u"]]', "ci")
 
 
 @pytest.mark.parametrize("missing", ["time", "key", "outcome", "entity"])
