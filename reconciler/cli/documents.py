@@ -56,14 +56,9 @@ def load(target: Target, paths: Sequence[str]) -> Documents:
         UsageError: Nothing says which files, or to which cluster they belong.
         ManifestErrors: Every problem of every file, conflicts included.
     """
-    loaded = load_loosely(target, paths)
-    if loaded.problems:
-        raise ManifestErrors(loaded.problems)
+    loaded = load_loosely(target, paths).checked()
     name = _cluster_name(target, loaded)
-    desired = merge(loaded.of(name))
-    conflicts = conflict_problems(desired)
-    if conflicts:
-        raise ManifestErrors(conflicts, hint="one document must give way: a pair has one owner")
+    desired = merged(loaded, name)
     return Documents(
         cluster=name,
         desired=desired,
@@ -74,9 +69,29 @@ def load(target: Target, paths: Sequence[str]) -> Documents:
     )
 
 
-def load_loosely(target: Target, paths: Sequence[str]) -> Loaded:
-    """The same with its problems inside instead of raised; grants and scope are judged."""
-    texts = _texts(target, paths)
+def merged(loaded: Loaded, name: str) -> Desired:
+    """The documents of a cluster as one state.
+
+    Raises:
+        ManifestErrors: Two of them claim one pair.
+    """
+    desired = merge(loaded.of(name))
+    conflicts = conflict_problems(desired)
+    if conflicts:
+        raise ManifestErrors(conflicts, hint="one document must give way: a pair has one owner")
+    return desired
+
+
+def load_loosely(target: Target, paths: Sequence[str], texts: Texts | None = None) -> Loaded:
+    """The same with its problems inside instead of raised; grants and scope are judged.
+
+    Args:
+        target: Which cluster.
+        paths: As for :func:`load`.
+        texts: What they hold, where that was read already (:func:`read_texts`).
+    """
+    if texts is None:
+        texts = read_texts(target, paths)
     project = target.project
     loaded = load_files(
         texts.files,
@@ -94,7 +109,12 @@ def load_loosely(target: Target, paths: Sequence[str]) -> Loaded:
     )
 
 
-def _texts(target: Target, paths: Sequence[str]) -> Texts:
+def read_texts(target: Target, paths: Sequence[str]) -> Texts:
+    """The texts of the manifests of a target.
+
+    Raises:
+        UsageError: Nothing says which files.
+    """
     if not paths and not target.chosen.manifests:
         raise UsageError(
             f"nothing says where the manifests of {target.shown} are",
@@ -116,7 +136,7 @@ def _texts(target: Target, paths: Sequence[str]) -> Texts:
 def _with_stdin(target: Target, paths: Sequence[str]) -> Texts:
     """Standard input as one more file, for ``kquota export | kquota apply -``."""
     others = [path for path in paths if path != STDIN]
-    rest = _texts(target, others) if others else Texts(files=(), problems=())
+    rest = read_texts(target, others) if others else Texts(files=(), problems=())
     try:
         text = sys.stdin.buffer.read(target.reading.max_file_bytes + 1).decode("utf-8")
     except UnicodeDecodeError as error:

@@ -21,8 +21,12 @@ HELP: Final = """Which limit each recorded client group needs to keep its tier's
 
 The tiers are spec.simulate.tiers of the project, today's limits the last look in the lake. A limit is sized by
 everything but the last week, and has to keep its promise on that week: else it is REFUSED, and with less than a
-fortnight it is INSUFFICIENT; both are listed. --out writes ClientQuota documents, each with its evidence as a comment,
-for people to merge; nothing is applied. Documents with the label kafka-quotas.io/sizing: pinned are only reported on.
+fortnight it is INSUFFICIENT; both are listed. Entities whose document has the label kafka-quotas.io/sizing: pinned are
+only reported on.
+
+--out writes ClientQuota documents, each with its evidence as a comment, for people to merge; nothing is applied. A
+document that is there already is repeated whole with its new limits, but for its comments. Each run replaces the file of
+a cluster, or removes it where nothing is proposed any more; files of anybody else are left alone.
 
 \b
 Example:
@@ -34,7 +38,7 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options("30d")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write documents here, one file per cluster.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write documents here, one file per cluster; not where manifests are read.")  # fmt: skip
 @click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="So many rows are shown.")  # fmt: skip
 @running_options()
 @format_option("text", "json", "markdown")
@@ -64,6 +68,8 @@ def recommend(
         if one.stale:
             console.warning(f"evidence of {one.cluster_id}: {one.stale}")
     show(console, done.advised.report, output)
-    for path in done.written:
+    for path in done.put.written:
         console.note(f"wrote {path}")
+    for path in done.put.removed:
+        console.note(f"removed {path}: nothing is proposed any more")
     return Exit.DONE

@@ -54,11 +54,13 @@ class ClientQuota:
         cluster: Name of the QuotaCluster.
         declaration: What it declares, with the place it was declared at.
         labels: Its labels.
+        annotations: Its annotations; nothing is decided by them.
     """
 
     cluster: str
     declaration: Declaration
     labels: Mapping[str, str]
+    annotations: Mapping[str, str]
 
 
 def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota:
@@ -89,8 +91,9 @@ def from_node(root: Node, path: str) -> ClientQuota:
     namespace = DEFAULT_NAMESPACE
     if "namespace" in metadata:
         namespace = resource_name(_text(metadata["namespace"]), label=True)
+    annotations: dict[str, str] = {}
     if "annotations" in metadata:
-        _texts(metadata["annotations"].value, most=256, longest=262_144)
+        annotations = _texts(metadata["annotations"].value, most=256, longest=262_144)
     labels: dict[str, str] = {}
     if "labels" in metadata:
         labels = _texts(metadata["labels"].value, most=64, longest=63)
@@ -112,6 +115,7 @@ def from_node(root: Node, path: str) -> ClientQuota:
             labels=tuple(sorted(labels.items())),
         ),
         labels=labels,
+        annotations=annotations,
     )
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final
 
 from reconciler.errors import QuotaValueError
@@ -46,6 +47,8 @@ _SHORT_ESCAPES: Final = {
     "\0": "\\0",
 }
 _LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+MOST_KEY: Final = 1_000
+NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -169,8 +172,15 @@ def unwritable_value(subject: Entity, key: Key, value: float) -> str:
     return ""
 
 
-def document_text(one: Declaration, *, cluster: str) -> str:
+def document_text(
+    one: Declaration, *, cluster: str, annotations: Mapping[str, str] = NO_TEXTS
+) -> str:
     """One document, from its ``---`` on.
+
+    Args:
+        one: What it declares, with its labels.
+        cluster: What ``clusterRef`` shall say.
+        annotations: What else its metadata shall hold.
 
     Raises:
         QuotaValueError: The entity or a value cannot be written.
@@ -188,6 +198,8 @@ def document_text(one: Declaration, *, cluster: str) -> str:
     ]
     if namespace not in {"", DEFAULT_NAMESPACE}:
         lines.append(f"  namespace: {scalar(namespace)}")
+    lines += _texts("labels", one.labels)
+    lines += _texts("annotations", annotations.items())
     lines += ["spec:", f"  clusterRef: {{name: {scalar(cluster)}}}", "  entity:"]
     lines += [
         f"    {field}: {_slot(slot)}"
@@ -212,6 +224,16 @@ def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
         QuotaValueError: One of them cannot be written.
     """
     return "".join(document_text(one, cluster=cluster) for one in declarations)
+
+
+def _texts(field: str, texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Labels or annotations; no lines for none."""
+    lines: list[str] = []
+    for name, text in texts:
+        key = scalar(name)
+        # A key on one line with its value may have 1,024 characters at most (YAML 1.2.2, 7.4.2).
+        lines += [f"    {key}: {scalar(text)}"] if len(key) <= MOST_KEY else [f"    ? {key}", f"    : {scalar(text)}"]  # fmt: skip
+    return [f"  {field}:", *lines] if lines else []
 
 
 def _slot(slot: Slot) -> str:

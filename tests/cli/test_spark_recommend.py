@@ -1,23 +1,19 @@
-"""`kquota spark recommend`: limits from a lake, documents that load again, pinned ones left alone, too little evidence told."""
+"""`kquota spark recommend`: limits from a lake, documents of them, pinned ones left alone, too little evidence told."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from reconciler.cli import recommending
 from reconciler.lake import pace
 from reconciler.lake.looks import day_of
-from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.state import State, limits_of
-from reconciler.usage.findings import Evidence, RecommendationRow
+from reconciler.quota.state import State
 from reconciler.usage.samples import DAY_MS, Cadence, Censored, QuotaType, Sample
-from reconciler.usage.sizing import SILVER, Advice, Case, Rule
+from reconciler.usage.sizing import SILVER, Case
 from reconciler.usage.sizing import recommend as of_core
 from reconciler.usage.tables import RECOMMENDATION, TARGET_UP, USAGE_SAMPLE
-from reconciler.usage.tags import bucket_of
 from tests.cli.conftest import Run
 from tests.spark import lakes, replays
 
@@ -26,18 +22,6 @@ BEGIN = 1_760_054_400_000 // DAY_MS * DAY_MS
 DAYS = 21
 STEP = 300_000
 WINDOW = ("--from", "2025-10-10", "--to", "2025-10-31")
-EVIDENCE = Evidence(
-    cluster_id=CLUSTER, from_ms=BEGIN, to_ms=BEGIN + DAYS * DAY_MS, coverage_ppm=990_000,
-    snapshot_id="look", partial=("3 days are missing",),
-)  # fmt: skip
-ROW = RecommendationRow(
-    cluster_id=CLUSTER, quota_type=QuotaType.PRODUCE, bucket=bucket_of("alice"), source_entity="",
-    tier="silver", advice=Advice.CHANGE, current_units=10_000, target_units=5_000, needed_units=1200,
-    lower_units=1100, upper_units=1300, worst_week_units=1200, peak_units=2000, train_share_ppm=0,
-    train_max_delay_ms=0, test_share_ppm=120, test_max_delay_ms=3000, confidence_ppm=990_000,
-    censored_ppm=0, rules=(Rule.CUT,), evidence_ms=DAYS * DAY_MS, samples=5000, brokers=2,
-)  # fmt: skip
-
 PROJECT = f"""apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaProject
 spec:
@@ -65,52 +49,6 @@ def _project(folder: Path, text: str) -> None:
     (folder / "quotas").mkdir(exist_ok=True)
     (folder / "kquota.yaml").write_text(PROJECT)
     (folder / "quotas" / "all.yaml").write_text(text)
-
-
-def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
-    kquota: Run, folder: Path
-) -> None:
-    declared = Declaration(
-        document="team/alices-limits", entity=entity(user="alice"), path="quotas/a.yaml", line=7,
-        limits=limits_of({Key.PRODUCER_BYTE_RATE: 10_000.0, Key.REQUEST_PERCENTAGE: 50.0}),
-    )  # fmt: skip
-    stranger = 'b"o\nb: {x}'
-    other = [
-        ROW.__class__(**{**_fields(ROW), "bucket": bucket_of(stranger, "app"), "quota_type": kind})
-        for kind in (QuotaType.PRODUCE, QuotaType.FETCH)
-    ]
-    text = recommending.documents([ROW, *other], [declared], "prod", EVIDENCE)
-    assert text.count("kind: ClientQuota") == 2
-    assert "replaces the document in quotas/a.yaml:7" in text
-    assert "name: alices-limits" in text
-    for word in (
-        "tier silver",
-        "rules: cut",
-        "2025-10-10",
-        "look look",
-        "3 days are missing",
-        "unseen week",
-    ):
-        assert word in text
-    _project(folder, text)
-    found = kquota("validate")
-    assert found.code == 0, found.err
-    shown = json.loads(kquota("plan", "--offline", "--no-inventory", "--format", "json").out)
-    told = {(json.dumps(one["entity"]), one["key"]): one["after"] for one in shown["changes"]}
-    assert len(told) == 4
-    assert told['[["user", "alice"]]', "producer_byte_rate"] == 5000
-    assert told['[["user", "alice"]]', "request_percentage"] == 50
-    assert (
-        told[json.dumps([["user", stranger], ["client-id", "app"]]), "consumer_byte_rate"] == 5000
-    )
-
-
-def test_no_change_makes_no_document() -> None:
-    assert recommending.documents([], [], "prod", EVIDENCE) == ""
-
-
-def _fields(row: RecommendationRow) -> dict[str, object]:
-    return {name: getattr(row, name) for name in row.__dataclass_fields__}
 
 
 def _series(user: int, broker: int, days: int) -> list[Sample]:
@@ -155,7 +93,7 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         replays.commit(into, TARGET_UP, CLUSTER, on, [dict(one) for one in up])  # type: ignore[arg-type]
     _project(
         folder,
-        QUOTA.format(name="ann", labels="{}")
+        QUOTA.format(name="ann", labels="{team: payments}")
         + QUOTA.format(name="bea", labels="{kafka-quotas.io/sizing: pinned}")
         + QUOTA.format(name="cy", labels="{}"),
     )
@@ -183,3 +121,16 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
     assert "bea" not in text
     assert f"producerByteRate: {told['ann']['target_units']}" in text
     assert "requestPercentage: 50" in text  # what else the document says stays
+    assert "team: payments" in text
+    (folder / "quotas" / "all.yaml").write_text(
+        "".join(
+            QUOTA.format(name=user, labels="{kafka-quotas.io/sizing: pinned}") for user in users
+        )
+    )
+    again = kquota(
+        "spark", "recommend", "--lake", folder / "lake", "--out", "new", *WINDOW,
+        "--master", "local[2]", "--memory", "1g", "--brief",
+    )  # fmt: skip
+    assert again.code == 0, again.err
+    assert "removed new/prod.yaml: nothing is proposed any more" in again.err
+    assert not (folder / "new" / "prod.yaml").exists()

@@ -77,6 +77,13 @@ def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
     return (columns[0], columns[1], columns[2], columns[3], None)
 
 
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12) | st.sampled_from(
+    ("true", "12", "null", "<<", "# no comment", "a: b", "a\nb", "team", "kafka-quotas.io/tier")
+)
+labels = st.dictionaries(texts, texts, max_size=3)
+"""Labels and annotations alike: any text may stand in quotes."""
+
+
 @st.composite
 def declarations(draw: st.DrawFn) -> Declaration:
     """Something that a manifest can say; without places."""
@@ -93,6 +100,7 @@ def declarations(draw: st.DrawFn) -> Declaration:
         limits=limits,
         deletion_policy=draw(st.none() | st.sampled_from(DeletionPolicy)),
         suspended=draw(st.booleans()),
+        labels=tuple(sorted(draw(labels).items())),
     )
 
 

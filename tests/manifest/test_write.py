@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.load import load_files
+from reconciler.manifest.source import written
 from reconciler.manifest.write import (
     document_name,
     document_text,
@@ -25,6 +26,7 @@ from tests.manifest.samples import (
     ODD_NAMES,
     declarations,
     entities,
+    labels,
     limits_for,
     names,
     without_place,
@@ -38,6 +40,29 @@ def test_reading_what_was_written_gives_the_same(several: list[Declaration]) -> 
     loaded = load_files([("f", documents_text(several, cluster="prod"))])
     assert loaded.problems == ()
     assert [without_place(one) for one in loaded.of("prod")] == several
+
+
+@given(declarations(), labels)
+def test_annotations_are_written_beside_labels_and_read_back(
+    one: Declaration, annotations: dict[str, str]
+) -> None:
+    text = document_text(one, cluster="prod", annotations=annotations)
+    (declared,) = load_files([("f", text)]).checked().of("prod")
+    found = written(text, "prod", declared)
+    assert found is not None
+    assert without_place(found.declaration) == one
+    assert found.annotations == annotations
+
+
+def test_a_name_too_long_for_one_line_with_its_value_is_written_all_the_same() -> None:
+    annotations = {"a" * 5000: "x", "b": "y"}
+    one = Declaration(document="a/b", entity=entity(user="u"), limits=LIMIT, labels=(("c", "d"),))
+    text = document_text(one, cluster="prod", annotations=annotations)
+    (declared,) = load_files([("f", text)]).checked().of("prod")
+    found = written(text, "prod", declared)
+    assert found is not None
+    assert found.annotations == annotations
+    assert yaml.safe_load(text)["metadata"]["annotations"] == annotations
 
 
 @st.composite
