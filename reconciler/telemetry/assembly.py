@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from reconciler.telemetry import codes
 from reconciler.telemetry.censors import censored
+from reconciler.telemetry.doubts import doubts
 from reconciler.telemetry.fates import Tally
 from reconciler.telemetry.grid import Grid, grid
 from reconciler.telemetry.limits import Limits, Look
@@ -21,7 +22,7 @@ from reconciler.telemetry.totals import broker_samples, target_up
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence
 from reconciler.usage.tables import USAGE_SAMPLE
 
-VERSION = 1
+VERSION = 2
 """Of the rules in this package: days that were assembled by others are assembled anew."""
 
 
@@ -37,6 +38,7 @@ class Day:
         counts: Everything that was not simply used, by name.
         coverage: For each broker the share of the day that kept scrapes stand for, in millionths.
         carry: What the day after has to know.
+        doubts: What makes the day partial, in sentences.
     """
 
     day: date
@@ -46,6 +48,7 @@ class Day:
     counts: Mapping[str, int]
     coverage: Mapping[str, int]
     carry: Carry
+    doubts: tuple[str, ...] = ()
 
 
 def assembled(
@@ -82,6 +85,7 @@ def assembled(
         counts=tally.named(),
         coverage=_coverage(up),
         carry=found.carry,
+        doubts=doubts(found, up, pace),
     )
 
 

@@ -64,7 +64,7 @@ class Days:
     Args:
         lake: Where points are and rows go.
         cluster_id: Of which cluster.
-        pace: How often its brokers are read.
+        pace: How often its brokers are read. Days that there are already keep the cadence that they were made with.
         looks: At its limits.
     """
 
@@ -72,7 +72,7 @@ class Days:
         self._lake, self._cluster_id, self._pace, self._looks = lake, cluster_id, pace, looks
         self._digests = Digests(looks)
         self._made: tuple[dict[str, str], Day] | None = None
-        self._carry: tuple[date, str, Carry] | None = None
+        self._carry: tuple[tuple[date, str, Cadence], Carry] | None = None
 
     def bring_up(
         self, *, rebuild: bool = False, progress: Progress | None = None
@@ -80,7 +80,7 @@ class Days:
         """Assembles every day that needs it, oldest first.
 
         Args:
-            rebuild: All days that have points.
+            rebuild: All days that have points, and with the cadence that is set now.
             progress: Called once per day.
 
         Raises:
@@ -94,7 +94,10 @@ class Days:
             if progress is not None:
                 progress("assembling days", number, len(points))
             there = [one.get(day) for one in made]
-            inputs = self._inputs(day, {one: points.get(one) for one in (day - _ONE_DAY, day)})
+            paced = self._paced(there[0], rebuild=rebuild)
+            inputs = self._inputs(
+                day, {one: points.get(one) for one in (day - _ONE_DAY, day)}, paced
+            )
             if not rebuild and all(one and _is_made_from(one.inputs, inputs) for one in there):
                 found.append(_report(day, there[-1], made=False))
             else:
@@ -126,24 +129,36 @@ class Days:
         def make(after: Manifest | None) -> Made:
             # The unit was read before its inputs are: whoever changes them meanwhile also wins the unit, or follows us.
             points = {one: self._points(one) for one in (day - _ONE_DAY, day)}
-            inputs = self._inputs(day, points)
+            paced = self._paced(self._first(day), rebuild=rebuild)
+            inputs = self._inputs(day, points, paced)
             if after is not None and not rebuild and _is_made_from(after.inputs, inputs):
                 raise _UpToDateError
-            done = self._assembled(day, points, inputs)
+            done = self._assembled(day, points, inputs, paced)
             today = points[day]
             return Made(
                 rows=rows(done),
                 counts=counts_of(done.counts, done.coverage),
                 inputs=inputs,
-                partial=today.partial if today else (),
+                partial=(*(today.partial if today else ()), *done.doubts),
             )
 
         return make
 
+    def _first(self, day: date) -> Manifest | None:
+        """The unit of a day that every run commits first: what it says holds for the others, too."""
+        return self._lake.manifest(Unit(table=_TABLES[0][0], cluster_id=self._cluster_id, day=day))
+
+    def _paced(self, first: Manifest | None, *, rebuild: bool) -> Cadence:
+        """The cadence of a day: that which it was made with. Another setting says nothing of how it was recorded then."""
+        known = {} if first is None or rebuild else pace.of([first])
+        return known.get(self._cluster_id, self._pace)
+
     def _points(self, day: date) -> Manifest | None:
         return self._lake.manifest(Unit(table=POINT, cluster_id=self._cluster_id, day=day))
 
-    def _inputs(self, day: date, points: Mapping[date, Manifest | None]) -> dict[str, str]:
+    def _inputs(
+        self, day: date, points: Mapping[date, Manifest | None], paced: Cadence
+    ) -> dict[str, str]:
         """What the rows of a day should be made from."""
         start = start_of(day)
         before, today = points[day - _ONE_DAY], points[day]
@@ -151,35 +166,40 @@ class Days:
             "points": content(today),
             "points_before": content(before),
             "limits": self._digests.of(start, start + DAY_MS),
-            **pace.inputs(self._pace),
+            **pace.inputs(paced),
             "rules": str(assembly.VERSION),
         }
 
     def _assembled(
-        self, day: date, points: Mapping[date, Manifest | None], inputs: dict[str, str]
+        self,
+        day: date,
+        points: Mapping[date, Manifest | None],
+        inputs: dict[str, str],
+        paced: Cadence,
     ) -> Day:
         if self._made is not None and self._made[0] == inputs:
             return self._made[1]
-        before = self._left_by(day - _ONE_DAY, points[day - _ONE_DAY], inputs["points_before"])
+        yesterday = (day - _ONE_DAY, inputs["points_before"], paced)
+        before = self._left_by(points[day - _ONE_DAY], yesterday)
         start = start_of(day)
         done = assembled(
             self._cluster_id,
             day,
             self._read(points[day]),
-            pace=self._pace,
+            pace=paced,
             before=before,
             looks=limits.relevant(self._looks, start, start + DAY_MS),
         )
         self._made = inputs, done
-        self._carry = day, inputs["points"], done.carry
+        self._carry = (day, inputs["points"], paced), done.carry
         return done
 
-    def _left_by(self, day: date, points: Manifest | None, generation: str) -> Carry | None:
+    def _left_by(self, points: Manifest | None, whose: tuple[date, str, Cadence]) -> Carry | None:
         if points is None:
             return None
-        if self._carry is not None and self._carry[:2] == (day, generation):
-            return self._carry[2]
-        return assembly.left_by(self._read(points), self._pace)
+        if self._carry is not None and self._carry[0] == whose:
+            return self._carry[1]
+        return assembly.left_by(self._read(points), whose[2])
 
     def _read(self, points: Manifest | None) -> pa.Table:
         return self._lake.read([points] if points else [], placing.COLUMNS, table=POINT)

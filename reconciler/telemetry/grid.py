@@ -51,7 +51,11 @@ def grid(found: Readings, before: Carry, limits: Limits, pace: Cadence, tally: T
 
     A bucket is known from its first mention on that day, or from midnight if the day before named it on that broker.
     From then on every kept scrape that succeeded says something of it: nothing used where it is not named. But
-    only if the broker measured: a limit of the type may have been set then, or it named some other bucket of the type.
+    only if the broker measured: the looks around it saw a limit of the type, or it named some other bucket of the
+    type. Where a look says that there was no limit, it must have shown some use: newer brokers stop counting when the
+    last limit of a type goes (KAFKA-19282), and their series then stand at zero for an hour.
+
+    Where there is no ``up``, a single moment without the bucket is no silence: its series may only have come late.
 
     Args:
         found: What was read.
@@ -86,11 +90,13 @@ def grid(found: Readings, before: Carry, limits: Limits, pace: Cadence, tally: T
     scales = pa.array([float(SCALE[QuotaType(one.quota_type)]) for one in tracks], pa.float64())
     rate = found.rates.values.take(pc.index_in(key, value_set=keys_of(found.rates)))
     is_named = pc.is_in(key, value_set=named)
+    late = _late(found, number, row, is_named)
     scale = scales.take(number)
     units = codes.units(rate, scale, MAX_UNITS)
-    absent = pc.invert(is_named)
+    absent = pc.and_not(pc.invert(is_named), late)
     usable = pc.or_(absent, pc.is_valid(units))
     tally.add(Fate.FILLED, codes.count(absent))
+    tally.add(Fate.MAYBE_LATE, codes.count(late))
     tally.add(Fate.RATE_NOT_A_NUMBER, codes.count(pc.is_nan(rate)))
     tally.add(Fate.RATE_BELOW_ZERO, codes.count(pc.less(rate, 0.0)))
     tally.add(
@@ -116,6 +122,19 @@ def _firsts(found: Readings, renumber: pa.Array) -> Mapping[int, int]:
     table = pa.table({"track": renumber.take(found.named.tracks), "row": found.named.rows})
     least = table.group_by("track", use_threads=False).aggregate([("row", "min")])
     return dict(zip(least["track"].to_pylist(), least["row_min"].to_pylist(), strict=True))
+
+
+def _late(found: Readings, number: pa.Array, row: pa.Array, is_named: pa.Array) -> pa.BooleanArray:
+    """Single moments without a bucket, where only points tell when the broker answered."""
+    if not found.surmised:
+        return pa.repeat(pa.scalar(value=False), len(row))
+    surmised = pc.is_in(row, value_set=codes.integers(sorted(found.surmised)))
+    heard = []
+    for way in (1, -1):
+        beside, its = number[::way], is_named[::way]
+        same = codes.sure(pc.equal(beside, codes.shifted(beside)))
+        heard.append(pc.if_else(same, codes.shifted(its), True)[::way])  # noqa: FBT003 - a column's value
+    return pc.and_(pc.and_not(surmised, is_named), pc.and_(*heard))
 
 
 def _delays(values: pa.Array) -> pa.Int64Array:
@@ -151,18 +170,27 @@ class _Bases:
         self._found, self._limits, self._tally = found, limits, tally
         self._span = [limits.at(one.ts_ms) for one in found.moments]
         self._named: dict[tuple[str, str], set[int]] = {}
+        self._used: dict[tuple[str, str], set[int]] = {}
         self._of_track: dict[Track, set[int]] = {}
+        self._used_track: dict[Track, set[int]] = {}
         self._known: dict[tuple[str, str], tuple[list[int], pa.Int64Array]] = {}
         kinds = sorted({(one.broker, one.quota_type) for one in found.tracks})
         kind_of = codes.integers(
             [kinds.index((one.broker, one.quota_type)) for one in found.tracks]
         )
         size = max(1, len(found.moments))
-        pairs = codes.paired(kind_of.take(found.named.tracks), found.named.rows, size)
-        for pair in pc.unique(pairs).to_pylist():
-            kind, row = divmod(pair, size)
-            self._named.setdefault(kinds[kind], set()).add(row)
-        self._ips(found)
+        busy = _busy(found.rates)
+        for values, where in ((found.named, self._named), (busy, self._used)):
+            pairs = codes.paired(kind_of.take(values.tracks), values.rows, size)
+            for pair in pc.unique(pairs).to_pylist():
+                kind, row = divmod(pair, size)
+                where.setdefault(kinds[kind], set()).add(row)
+        of_ip = [
+            number for number, one in enumerate(found.tracks) if one.quota_type == QuotaType.IP
+        ]
+        if of_ip:
+            self._ips(found.named, of_ip, self._of_track)
+            self._ips(busy, of_ip, self._used_track)
 
     def rows(self, track: Track, begin: int) -> pa.Int64Array:
         """The rows from ``begin`` on at which a bucket would have been named, had it used anything."""
@@ -181,34 +209,42 @@ class _Bases:
 
     def _measured(self, broker: str, kind: str) -> tuple[list[int], pa.Int64Array]:
         named = self._named.get((broker, kind), set())
-        spans = {span: self._limits.measured(span, QuotaType(kind)) for span in set(self._span)}
-        rows = [row for row in self._found.rows[broker] if row in named or spans[self._span[row]]]
+        used = self._used.get((broker, kind), set())
+        says = {span: self._limits.measured(span, QuotaType(kind)) for span in set(self._span)}
+        rows = [row for row in self._found.rows[broker] if self._is_known(row, says, named, used)]
         return rows, codes.integers(rows)
 
-    def _ips(self, found: Readings) -> None:
-        of_ip = [
-            number for number, one in enumerate(found.tracks) if one.quota_type == QuotaType.IP
-        ]
-        if not of_ip:
-            return
-        mask = pc.is_in(found.named.tracks, value_set=codes.integers(of_ip))
+    def _is_known(
+        self, row: int, says: Mapping[int, bool | None], named: set[int], used: set[int]
+    ) -> bool:
+        """Whether a zero at a row would be one, by what looks say of its time; ``None`` = nobody looked."""
+        said = says[self._span[row]]
+        return said or row in (named if said is None else used)
+
+    def _ips(self, values: Values, of_ip: Sequence[int], where: dict[Track, set[int]]) -> None:
+        mask = pc.is_in(values.tracks, value_set=codes.integers(of_ip))
         for number, row in zip(
-            found.named.tracks.filter(mask).to_pylist(),
-            found.named.rows.filter(mask).to_pylist(),
+            values.tracks.filter(mask).to_pylist(),
+            values.rows.filter(mask).to_pylist(),
             strict=True,
         ):
-            self._of_track.setdefault(found.tracks[number], set()).add(row)
+            where.setdefault(self._found.tracks[number], set()).add(row)
 
     def _of_ip(self, track: Track, begin: int) -> pa.Int64Array:
         """An address is counted only while it has a limit of its own or the default's."""
         named = self._of_track.get(track, set())
-        limited = {
-            span: self._limits.limit(span, QuotaType.IP, track.bucket) for span in set(self._span)
-        }
+        used = self._used_track.get(track, set())
+        says = {span: self._limits.counted(span, track.bucket) for span in set(self._span)}
         rows = [
             row
             for row in range(begin, self._found.rows[track.broker].stop)
-            if row in named or isinstance(limited[self._span[row]], int)
+            if self._is_known(row, says, named, used)
         ]
         self._tally.add(Fate.NOT_MEASURED, self._found.rows[track.broker].stop - begin - len(rows))
         return codes.integers(rows)
+
+
+def _busy(rates: Values) -> Values:
+    """Those rates that are above zero."""
+    mask = codes.sure(pc.greater(rates.values, 0.0))
+    return Values(*(one.filter(mask) for one in rates))

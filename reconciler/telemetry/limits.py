@@ -5,10 +5,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from reconciler.quota.state import State
 from reconciler.usage.samples import KEY_OF, QuotaType, ValueState, limit_state, limit_units
 from reconciler.usage.tags import Book, Bucket, GroupKind, book, bucket_of, limit_of, tags_of
+
+_NO_LIMIT: Final = 2**31 - 1
+"""Kafka's word for an address without a limit (`UnlimitedQuota`); connection rates are whole numbers of 32 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +80,20 @@ class Limits:
         """Which of :attr:`spans` a moment lies in."""
         return bisect_right(self._starts, ts_ms) - 1
 
-    def measured(self, span: int, kind: QuotaType) -> bool:
-        """Whether some limit of this type may have been set: brokers count nobody without."""
-        return any(
-            rules.limits if kind is QuotaType.IP else rules.measured
+    def measured(self, span: int, kind: QuotaType) -> bool | None:
+        """Whether brokers count by this type at all: without any limit of it they count nobody.
+
+        True where every look that bounds the span saw a limit; ``None`` where nobody looked. A limit that one of two
+        looks did not see may have gone at any time between them, so that is no.
+        """
+        return _everywhere(
+            bool(rules.limits) if kind is QuotaType.IP else rules.measured
             for rules in self._of(span, kind)
         )
+
+    def counted(self, span: int, ip: Bucket) -> bool | None:
+        """Whether brokers count an address: only under a limit of its own or the default's. As :meth:`measured`."""
+        return _everywhere(_counts(rules, ip) for rules in self._of(span, QuotaType.IP))
 
     def limit(self, span: int, kind: QuotaType, bucket: Bucket) -> int | Doubt | None:
         """The limit that a bucket is held to, in units; ``None`` = unlimited."""
@@ -103,6 +115,17 @@ class Limits:
             known = tuple(book(one, KEY_OF[kind]) for one in self.spans[span].states)
             self._books[span, kind] = known
         return known
+
+
+def _everywhere(answers: Iterable[bool]) -> bool | None:
+    several = tuple(answers)
+    return all(several) if several else None
+
+
+def _counts(rules: Book, ip: Bucket) -> bool:
+    """Kafka counts an address unless its limit is the largest of a whole number, which stands for none."""
+    found = limit_of(rules, ip)
+    return found is not None and found[1] < _NO_LIMIT
 
 
 def _spans(looks: Sequence[Look]) -> tuple[Span, ...]:

@@ -1,16 +1,18 @@
 """Points of a day at the moments that count: which scrape of which broker each belongs to, and which are not used, by name."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.telemetry import codes, scrapes
+from reconciler.telemetry import codes, scrapes, surmised
 from reconciler.telemetry.brokers import Identities
 from reconciler.telemetry.fates import Fate, Tally
-from reconciler.telemetry.scrapes import HOUR_MS, Origin, Place, Scrapes
+from reconciler.telemetry.rivals import Rivals
+from reconciler.telemetry.scrapes import HOUR_MS, Place, Scrapes
+from reconciler.telemetry.targets import Origin, Target
 from reconciler.usage.tables import Measure
 
 SHIFT: Final = 2**42
@@ -69,50 +71,77 @@ def placed(points: pa.Table, step_ms: int, tally: Tally) -> Placed:
     """
     column = {name: codes.whole(points.column(name)) for name in COLUMNS}
     seen = codes.coded([column["instance"], column["replica"]])
-    origins = [
-        Origin(str(instance), str(replica))
-        for instance, replica in zip(
-            column["instance"].take(seen.firsts).to_pylist(),
-            column["replica"].take(seen.firsts).to_pylist(),
-            strict=True,
-        )
-    ]
-    keys = codes.paired(seen.codes, column["ts_ms"], SHIFT)
     is_up = one_of(column["measure"], (Measure.UP,))
     is_id = one_of(column["measure"], (Measure.BROKER_ID,))
     of_use = pc.invert(pc.or_(is_up, is_id))
-    keys_of_use = keys.filter(of_use)
-    distinct = pc.unique(keys_of_use)
-    read = [divmod(one, SHIFT) for one in distinct.to_pylist()]
+    adopted = _adopted(
+        [
+            Origin(Target.read(str(instance)), str(replica))
+            for instance, replica in zip(
+                column["instance"].take(seen.firsts).to_pylist(),
+                column["replica"].take(seen.firsts).to_pylist(),
+                strict=True,
+            )
+        ]
+    )
+    origins = tuple(dict.fromkeys(adopted))
+    whose = codes.integers([origins.index(one) for one in adopted]).take(seen.codes)
+    telling = {origins[one] for one in pc.unique(whose.filter(pc.invert(is_up))).to_pylist()}
+    keys = codes.paired(whose, column["ts_ms"], SHIFT)
+    identities = Identities(
+        zip(
+            [origins[one].target for one in whose.filter(is_id).to_pylist()],
+            column["ts_ms"].filter(is_id).to_pylist(),
+            column["value"].filter(is_id).to_pylist(),
+            strict=True,
+        ),
+        tally,
+    )
     asked = _asked(
         origins, keys.filter(is_up).to_pylist(), column["value"].filter(is_up).to_pylist()
     )
-    _believe(origins, asked, read, tally)
+    _weighed(asked, telling, identities, tally)
+    keys_of_use = keys.filter(of_use)
+    distinct = pc.unique(keys_of_use)
+    read = [divmod(one, SHIFT) for one in distinct.to_pylist()]
+    names = tuple(column[name].filter(of_use) for name in NAMES)
+    origin, values = whose.filter(of_use), column["value"].filter(of_use)
+    times = column["ts_ms"].filter(of_use)
+    lone = {number for number, one in enumerate(origins) if one in telling and one not in asked}
+    at_scrape = _believe(read, lone, (origin, times, names), step_ms)
+    for number, scrapes_of in at_scrape.items():
+        tally.add(Fate.NO_UP)
+        asked.setdefault(origins[number], {}).update(dict.fromkeys(scrapes_of.values(), True))
+    where = [(one, at_scrape.get(one, {}).get(ts, ts)) for one, ts in read]
     found = scrapes.chosen(
         asked,
-        _by_origin(origins, read),
-        Identities(
-            zip(
-                column["instance"].filter(is_id).to_pylist(),
-                column["ts_ms"].filter(is_id).to_pylist(),
-                column["value"].filter(is_id).to_pylist(),
-                strict=True,
-            ),
-            tally,
-        ),
+        _by_origin(origins, where),
+        identities,
         step_ms,
+        surmised={origins[number] for number in at_scrape},
+        alike=Rivals(origins, origin, names, times, values).alike,
     )
-    places = [found.places[origins[origin], ts] for origin, ts in read]
+    places = [
+        _moved(found.places[origins[one], scrape], is_moved=scrape != ts)
+        for (one, ts), (_, scrape) in zip(read, where, strict=True)
+    ]
     at = pc.index_in(keys_of_use, value_set=distinct)
-    return _sorted_out(
-        found,
-        places,
-        at,
-        origin=seen.codes.filter(of_use),
-        names=tuple(column[name].filter(of_use) for name in NAMES),
-        values=column["value"].filter(of_use),
-        tally=tally,
-    )
+    return _sorted_out(found, places, at, origin=origin, names=names, values=values, tally=tally)
+
+
+def _adopted(origins: Sequence[Origin]) -> list[Origin]:
+    """Series without the label that names the broker (`up`, as a rule) belong to the one broker that their target names."""
+    brokers: dict[Target, set[str]] = {}
+    for one in origins:
+        if one.target.broker:
+            brokers.setdefault(one.target._replace(broker=""), set()).add(one.target.broker)
+    sole = {target: min(several) for target, several in brokers.items() if len(several) == 1}
+    return [
+        one._replace(
+            target=one.target._replace(broker=one.target.broker or sole.get(one.target, ""))
+        )
+        for one in origins
+    ]
 
 
 def _asked(
@@ -125,8 +154,31 @@ def _asked(
     return found
 
 
+def _weighed(
+    asked: dict[Origin, dict[int, bool]],
+    telling: Collection[Origin],
+    identities: Identities,
+    tally: Tally,
+) -> None:
+    """Leaves scrapes of brokers only.
+
+    A target that tells nothing but ``up`` may be anything on the broker's host. That it answers says nothing of the
+    broker; that it does not is all that is known of a broker that never answers, if ``telemetry.brokerId`` names it.
+    """
+    for origin in list(asked):
+        if not identities.knows(origin.target) or (
+            origin not in telling and not origin.target.broker
+        ):
+            tally.add(Fate.UP_UNKNOWN, len(asked[origin]))
+            if origin not in telling:
+                del asked[origin]
+        elif origin not in telling:
+            tally.add(Fate.UP_ALONE, sum(asked[origin].values()))
+            asked[origin] = {ts: up for ts, up in asked[origin].items() if not up}
+
+
 def _by_origin(
-    origins: Sequence[Origin], read: Sequence[tuple[int, int]]
+    origins: Sequence[Origin], read: Iterable[tuple[int, int]]
 ) -> dict[Origin, list[int]]:
     found: dict[Origin, list[int]] = {}
     for origin, ts in read:
@@ -135,16 +187,29 @@ def _by_origin(
 
 
 def _believe(
-    origins: Sequence[Origin],
-    asked: dict[Origin, dict[int, bool]],
-    read: Sequence[tuple[int, int]],
-    tally: Tally,
-) -> None:
-    """Instances without ``up`` (a file that has only rates): a broker that gave a value answered."""
-    for origin, times in _by_origin(origins, read).items():
-        if origin not in asked:
-            tally.add(Fate.NO_UP)
-            asked[origin] = dict.fromkeys(times, True)
+    read: Iterable[tuple[int, int]],
+    lone: Collection[int],
+    points: tuple[pa.Array, pa.Array, tuple[pa.Array, ...]],
+    step_ms: int,
+) -> dict[int, dict[int, int]]:
+    """The scrape of each time of origins without ``up`` (a file that has only rates): where they gave a value, they answered."""
+    times: dict[int, list[int]] = {}
+    for origin, ts in read if lone else ():
+        if origin in lone:
+            times.setdefault(origin, []).append(ts)
+    found: dict[int, dict[int, int]] = {}
+    for number, several in times.items():
+        mine = pc.equal(points[0], number)
+        series = codes.coded([one.filter(mine) for one in points[2]]).codes
+        reach = surmised.reach(series, points[1].filter(mine), step_ms)
+        found[number] = surmised.gathered(several, reach)
+    return found
+
+
+def _moved(place: Place, *, is_moved: bool) -> Place:
+    if not is_moved or place.row is None or place.fate is not None:
+        return place
+    return Place(row=place.row, fate=Fate.SNAPPED, spare=place.spare)
 
 
 def _sorted_out(

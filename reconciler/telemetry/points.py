@@ -11,6 +11,7 @@ from reconciler.telemetry import doubles
 from reconciler.telemetry.dialects import ABOUT_QUOTAS, Dialect, Meaning
 from reconciler.telemetry.series import Counts, Points, Series, Word
 from reconciler.telemetry.settings import Clusters, Source, broker_id
+from reconciler.telemetry.targets import Target
 from reconciler.usage.tables import POINT, Measure
 
 REPLICA_LABELS: Final = ("prometheus_replica", "__replica__", "replica")
@@ -25,6 +26,9 @@ EARLIEST_MS: Final = 1_262_304_000_000
 SLOT_MS: Final = 300_000
 """Where ``telemetry.brokerId`` names a broker, each series says so once per so many milliseconds."""
 
+_ABOUT_SOFTWARE: Final = frozenset({"version", "commit_id", "commitId", "commitid", "commit"})
+"""Labels of app-info that says what runs: then its value is the 1 of every info metric, and no broker id."""
+
 _KEYS: Final = tuple(name for name in POINT.names if name not in {"ts_ms", "value", "day"})
 _Key = tuple[str, ...]
 _PLACES: Final = tuple(_KEYS.index(name) for name in POINT.key if name != "ts_ms")
@@ -33,8 +37,11 @@ _PLACES: Final = tuple(_KEYS.index(name) for name in POINT.key if name != "ts_ms
 class Collector:
     """Takes series in and gives the rows of each cluster.
 
-    With ``telemetry.brokerId`` set, and where it gives an id, rows of :attr:`Measure.BROKER_ID` are made from it,
-    and app-info is not needed. Else app-info alone says which broker an instance is.
+    What a point was scraped from is kept whole, its job too (:class:`Target`): an instance alone may be a host with
+    other exporters, or a federation with several brokers behind it.
+
+    With ``telemetry.brokerId`` set, and where it gives an id, the id is part of that, and rows of
+    :attr:`Measure.BROKER_ID` are made from it; app-info is not needed. Else app-info alone says which broker it is.
 
     Args:
         clusters: Whose series may come.
@@ -71,27 +78,24 @@ class Collector:
         if isinstance(source, Word):
             self.counts.add(source)
             return
-        if not _is_text(
-            meaning.user, meaning.client_id, series.label("instance"), self._replica(series)
-        ):
+        target = _target(source, series)
+        if not _is_text(meaning.user, meaning.client_id, target.text, self._replica(series)):
             self.counts.add(Word.NOT_TEXT)
             return
         points = Points.of(series.points)
-        named = None if source.broker_rule is None else source.broker_rule.of(series.labels)
-        instance = series.label("instance") or (f"broker {named}" if named else "")
-        if not instance:
+        if not target.instance:
             self.counts.add(Word.NO_INSTANCE)
             return
         if meaning.measure is Measure.BROKER_ID:
-            self._identity(source, instance, meaning, named, series)
+            self._identity(source, target, meaning, series)
             return
-        if named and meaning.measure is not Measure.UP:
-            self._say_broker(source, instance, named, points)
+        if meaning.measure is not Measure.UP:
+            self._say_broker(source, target, points)
         values = points.values
         if meaning.factor != 1.0:
             values = array("d", (one * meaning.factor for one in values))
         replica = self._replica(series)
-        self._rows.add(self._key(source, instance, replica, meaning), points.times, values)
+        self._rows.add(self._key(source, target, replica, meaning), points.times, values)
 
     def tables(self) -> dict[str, pa.Table]:
         """The rows of each cluster id, by the key of the table; what was taken in is then forgotten.
@@ -125,41 +129,38 @@ class Collector:
     def _replica(self, series: Series) -> str:
         return next((one for name in self._replica_labels if (one := series.label(name))), "")
 
-    def _key(self, source: Source, instance: str, replica: str, meaning: Meaning) -> int:
+    def _key(self, source: Source, target: Target, replica: str, meaning: Meaning) -> int:
         key = (
-            source.cluster_id, instance, replica, meaning.measure.value, meaning.quota_type, meaning.user,
+            source.cluster_id, target.text, replica, meaning.measure.value, meaning.quota_type, meaning.user,
             meaning.client_id, meaning.ip,
         )  # fmt: skip
         return self._keys.setdefault(key, len(self._keys))
 
-    def _say_broker(self, source: Source, instance: str, named: str, points: Points) -> None:
-        key = self._key(source, instance, "", Meaning(measure=Measure.BROKER_ID))
+    def _say_broker(self, source: Source, target: Target, points: Points) -> None:
+        """That this target told more than `up`, and which broker the rule says it is."""
+        if not target.broker:
+            return
+        key = self._key(source, target, "", Meaning(measure=Measure.BROKER_ID))
         slots = {(key, at - at % SLOT_MS) for at in points.times} - self._slots
         self._slots |= slots
         times = array("q", (at for _, at in sorted(slots)))
-        self._rows.add(key, times, array("d", [float(named)]) * len(times))
+        self._rows.add(key, times, array("d", [float(target.broker)]) * len(times))
 
-    def _identity(
-        self,
-        source: Source,
-        instance: str,
-        meaning: Meaning,
-        named: str | None,
-        series: Series,
-    ) -> None:
+    def _identity(self, source: Source, target: Target, meaning: Meaning, series: Series) -> None:
         points = Points.of(series.points)
         values = points.values
+        self._say_broker(source, target, points)
         if meaning.broker_id:
             values = array("d", [float(meaning.broker_id)]) * len(points)
-        elif any(_id_of(one) is None for one in values):
+        elif any(_id_of(one) is None for one in values) or _ABOUT_SOFTWARE & series.labels.keys():
             self.counts.add(Word.BAD_BROKER_ID)
             return
-        if named:
-            same = all(_id_of(one) == named for one in values)
+        if target.broker:
+            same = all(_id_of(one) == target.broker for one in values)
             self.counts.add(Word.APP_INFO_UNUSED if same else Word.BROKER_CONFLICT)
             return
         replica = self._replica(series)
-        self._rows.add(self._key(source, instance, replica, meaning), points.times, values)
+        self._rows.add(self._key(source, target, replica, meaning), points.times, values)
 
 
 class _Rows:
@@ -181,6 +182,12 @@ class _Rows:
                 "value": pa.array(self._value, pa.float64()),
             }
         )
+
+
+def _target(source: Source, series: Series) -> Target:
+    named = None if source.broker_rule is None else source.broker_rule.of(series.labels)
+    instance = series.label("instance") or (f"broker {named}" if named else "")
+    return Target(instance, series.label("job"), named or "")
 
 
 def _in_order(key: _Key) -> _Key:

@@ -72,6 +72,8 @@ class Readings:
         throttles: Mean delays in ms; not a number = none was throttled.
         totals: Of brokers, per second: rows and values by gauge's measure.
         carry: For the day after.
+        surmised: Rows of moments that no ``up`` tells of.
+        contested: Broker ids that several brokers have, and the instances of these.
     """
 
     moments: tuple[Moment, ...]
@@ -83,6 +85,8 @@ class Readings:
     throttles: Values
     totals: Mapping[Measure, tuple[pa.Int64Array, pa.DoubleArray]]
     carry: Carry
+    surmised: frozenset[int] = frozenset()
+    contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 _RATE_OF: Final = {
@@ -152,6 +156,8 @@ def readings(points: pa.Table, pace: Cadence, before: Carry, tally: Tally) -> Re
             tracks=frozenset(throne.tracks[one] for one in seen),
             counters=last,
         ),
+        surmised=throne.surmised,
+        contested=found.scrapes.contested,
     )
 
 
@@ -217,6 +223,7 @@ class _Throne:
         scrapes = found.scrapes
         self.moments, self.rows, self.tracks = scrapes.moments, dict(scrapes.rows), lines.tracks
         self.passed_over = 0
+        self.surmised = scrapes.surmised
         mutation = QuotaType.CONTROLLER_MUTATION.value
         self._moves = [one.quota_type == mutation for one in lines.tracks]
         if not any(self._moves):
@@ -233,6 +240,7 @@ class _Throne:
         self.moments += tuple(Moment(CONTROLLER, times[row]) for row in order)
         self.rows[CONTROLLER] = range(begin, begin + len(order))
         new_row = {row: begin + at for at, row in enumerate(order)}
+        self.surmised |= {new for row, new in new_row.items() if row in scrapes.surmised}
         self._row = pa.array([new_row.get(row) for row in range(begin)], pa.int64())
         numbers = {one: number for number, one in enumerate(lines.tracks)}
         moved = []

@@ -1,23 +1,22 @@
 """Which scrapes of a day count: the broker of each, one replica per broker and hour, none sooner than the window is over."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Final, NamedTuple
 
 from reconciler.telemetry.brokers import Identities
 from reconciler.telemetry.fates import Fate
+from reconciler.telemetry.targets import Origin
 from reconciler.usage.samples import LEAST_STEP_MS
 from reconciler.usage.series import thinned
 
 HOUR_MS: Final = 3_600_000
 
 
-class Origin(NamedTuple):
-    """Who saw what: an instance as one replica of Prometheus scraped it."""
-
-    instance: str
-    replica: str
+LIVE_MS: Final = 300_000
+"""Two instances that answer side by side for longer are both alive: a series that is gone goes on for so long in range queries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +50,16 @@ class Scrapes:
         rows: The rows of each broker, ascending.
         failed: Scrapes that failed and are not beside one that succeeded, by broker, ascending.
         places: Where the points of each scrape belong.
+        surmised: Rows of moments that no ``up`` tells of: some point was there.
+        contested: Broker ids that several brokers have, and the instances of these.
     """
 
     moments: tuple[Moment, ...]
     rows: Mapping[str, range]
     failed: Mapping[str, tuple[int, ...]]
     places: Mapping[tuple[Origin, int], Place]
+    surmised: frozenset[int] = frozenset()
+    contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 @dataclass(slots=True)
@@ -72,37 +75,52 @@ def chosen(
     read: Mapping[Origin, Iterable[int]],
     identities: Identities,
     step_ms: int,
+    *,
+    surmised: Collection[Origin],
+    alike: Callable[[Origin, Origin, int], bool | None],
 ) -> Scrapes:
     """The scrapes that count.
 
     Args:
         asked: When each origin was scraped, and whether it answered.
         read: When each origin has points of use or of the broker.
-        identities: Who the instances are.
+        identities: Who the targets are.
         step_ms: Usual distance of two scrapes; points within half of it belong to a scrape.
+        surmised: Origins of which only their points tell when they answered.
+        alike: Whether two origins of different instances can be the same broker in an hour (since the epoch), by what
+            they recorded; ``None`` = nothing that could be compared.
     """
     hours: dict[tuple[str, int], dict[Origin, _Hour]] = {}
     unknown: dict[tuple[Origin, int], Fate] = {}
     for origin, scrapes in asked.items():
         for ts, up in scrapes.items():
-            broker = identities.of(origin.instance, ts)
+            broker = identities.of(origin.target, ts)
             if isinstance(broker, Fate):
                 unknown[origin, ts] = broker
                 continue
             hour = hours.setdefault((broker, ts // HOUR_MS), {}).setdefault(origin, _Hour())
             (hour.answered if up else hour.failed).append(ts)
+    contested = _contested(hours, alike)
     answered: dict[str, list[int]] = {}
     failed: dict[str, list[int]] = {}
     dropped: dict[tuple[Origin, int], Fate] = {}
-    for (broker, _), seen in hours.items():
+    guessed: set[Moment] = set()
+    for (broker, _), everybody in hours.items():
+        rivals = contested.get(broker, frozenset())
+        seen = {
+            origin: one for origin, one in everybody.items() if origin.target.instance not in rivals
+        }
         taken = _taken(seen)
-        for origin, one in seen.items():
+        for origin, one in everybody.items():
             if origin in taken:
                 answered.setdefault(broker, []).extend(one.answered)
                 failed.setdefault(broker, []).extend(one.failed)
+                if origin in surmised:
+                    guessed.update(Moment(broker, ts) for ts in one.answered)
             else:
-                twin = any(other.instance == origin.instance for other in taken)
+                twin = any(other.target == origin.target for other in taken)
                 fate = Fate.OTHER_REPLICA if twin else Fate.OTHER_INSTANCE
+                fate = fate if origin in seen else Fate.TWO_BROKERS
                 dropped.update(((origin, ts), fate) for ts in one.answered)
     moments, rows = _kept(answered)
     placing = _Placing(
@@ -124,7 +142,41 @@ def chosen(
         places={
             (origin, ts): placing.of(origin, ts) for origin, times in read.items() for ts in times
         },
+        surmised=frozenset(row for row, one in enumerate(moments) if one in guessed),
+        contested={broker: tuple(sorted(several)) for broker, several in contested.items()},
     )
+
+
+def _contested(
+    hours: Mapping[tuple[str, int], Mapping[Origin, _Hour]],
+    alike: Callable[[Origin, Origin, int], bool | None],
+) -> dict[str, frozenset[str]]:
+    """Instances that cannot be the one broker whose id they have, by id.
+
+    Two clusters that no label tells apart, or an exporter that gives every broker the same id, would otherwise be
+    mixed into one. They are alive side by side and their series are not alike. One broker may be scraped under two
+    names; under three hardly.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for (broker, hour), seen in hours.items():
+        spans = {
+            one: (min(of.answered), max(of.answered)) for one, of in seen.items() if of.answered
+        }
+        names: set[str] = set()
+        unlike: set[str] = set()
+        for one, other in combinations(sorted(spans), 2):
+            both = {one.target.instance, other.target.instance}
+            together = min(spans[one][1], spans[other][1]) - max(spans[one][0], spans[other][0])
+            if len(both) < 2 or together < LIVE_MS:
+                continue
+            same = alike(one, other, hour)
+            if same is not None:
+                names |= both
+                unlike |= set() if same else both
+        rivals = names if len(names) > 2 else unlike
+        if rivals:
+            found[broker] = found.get(broker, frozenset()) | rivals
+    return found
 
 
 def _taken(seen: Mapping[Origin, _Hour]) -> set[Origin]:
@@ -212,7 +264,7 @@ class _Placing:
 
     def _beside(self, origin: Origin, ts: int) -> Place:
         """Points with times of their own: they belong to the scrape that is near."""
-        found = self._identities.of(origin.instance, ts)
+        found = self._identities.of(origin.target, ts)
         if isinstance(found, Fate):
             return Place(fate=found)
         near = _nearest(self._answers.get(origin, ()), ts)
@@ -226,7 +278,7 @@ class _Placing:
         )
 
     def _at(self, origin: Origin, ts: int) -> Place:
-        broker = self._identities.of(origin.instance, ts)
+        broker = self._identities.of(origin.target, ts)
         assert isinstance(broker, str)  # noqa: S101 - unknown ones were sorted out before
         fate = self._dropped.get((origin, ts))
         if fate is not None:

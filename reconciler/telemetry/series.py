@@ -59,7 +59,7 @@ SENTENCES: Final[dict[Word, str]] = {
     Word.BAD_USER: "series whose user is not percent-encoded as Kafka does it",
     Word.BAD_CLIENT_ID: "series whose client id is not quoted as JMX does it: cut by a greedy exporter rule, or forged",
     Word.BAD_IP: "series whose ip is no address",
-    Word.BAD_BROKER_ID: "app-info series whose broker id is no whole number",
+    Word.BAD_BROKER_ID: "app-info series without a broker id, or with one that is no whole number",
     Word.NAME_LOST: "series whose client is spelled out in the metric's name, where it cannot be read back",
     Word.GROUP_ENTITY: "series of groups of client id prefixes, which are no bucket of Kafka's",
     Word.NOT_TEXT: "series with a name that is no Unicode text",

@@ -44,11 +44,19 @@ def samples(
             if other[:2] == line[:2]
             for ts in values
         }
+        busy = {
+            ts
+            for other, values in rates.items()
+            if other[:2] == line[:2]
+            for ts, value in values.items()
+            if value > 0
+        }
+        told = {None: others, False: busy, True: set(kept)}
         measured = [
             ts
             for ts in kept
-            if ts >= min(named) and (ts in others or limits.measured(limits.at(ts), QuotaType(line[1])))
-        ]  # fmt: skip
+            if ts >= min(named) and ts in told[limits.measured(limits.at(ts), QuotaType(line[1]))]
+        ]
         readings = [
             reading
             for ts in sorted(named)

@@ -59,12 +59,12 @@ def test_units_of_types_that_are_no_bytes_are_millionths():
 def test_an_instance_that_nobody_identifies_is_refused_and_counted():
     done = day([*gauge("up", AT, 1), *alice()])
     assert done.usage.num_rows == 0
-    assert done.counts == {"broker_unknown": 4}
+    assert done.counts == {"broker_unknown": 4, "up_unknown": 4}
 
 
 def test_a_broker_id_that_is_no_number_identifies_nobody():
     done = day([*gauge("up", AT, 1), *gauge("broker_id", AT, [1.5, NAN, -1, 2.0**40]), *alice()])
-    assert done.counts == {"broker_unknown": 4, "bad_broker_id": 4}
+    assert done.counts == {"broker_unknown": 4, "up_unknown": 4, "bad_broker_id": 4}
 
 
 def test_an_instance_that_becomes_another_broker_is_each_in_its_time_and_nobody_in_between():

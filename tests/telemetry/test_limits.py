@@ -50,10 +50,40 @@ def test_a_limit_beyond_all_arithmetic_is_none():
     assert limits.limit(limits.at(1), PRODUCE, U) is None
 
 
-def test_a_type_is_measured_while_it_may_have_a_limit():
-    limits = Limits([look(100, state()), look(200, state(u=5)), look(300, state())])
-    found = [limits.measured(limits.at(ts), PRODUCE) for ts in (50, 100, 150, 200, 250, 300)]
-    assert found == [False, False, True, True, True, False]
+def test_a_type_is_measured_while_every_look_around_saw_a_limit():
+    limits = Limits(
+        [look(100, state()), look(200, state(u=5)), look(250, state(u=6)), look(300, state())]
+    )
+    at = (50, 100, 150, 200, 225, 250, 275, 300)
+    found = [limits.measured(limits.at(ts), PRODUCE) for ts in at]
+    assert found == [None, False, False, True, True, True, False, False]
+
+
+def test_an_address_is_counted_while_every_look_around_saw_a_limit_for_it():
+    ip, other = bucket_of("", "", "10.0.0.1"), bucket_of("", "", "10.0.0.2")
+
+    def limited(**values):
+        of = {"one": entity(ip="10.0.0.1"), "default": entity(ip=DEFAULT)}
+        return State(
+            limits={
+                of[name]: limits_of({Key.CONNECTION_CREATION_RATE: float(value)})
+                for name, value in values.items()
+            }
+        )
+
+    limits = Limits(
+        [look(100, limited(one=5)), look(200, limited(one=6)), look(300, limited(one=2**31 - 1, default=2**31 - 2))]
+    )  # fmt: skip
+    at = (50, 100, 150, 200, 250, 300)
+    assert [limits.counted(limits.at(ts), ip) for ts in at] == [
+        None,
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [limits.counted(limits.at(ts), other) for ts in at] == [None] + [False] * 4 + [True]
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,10 @@ def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_in
         for one in found
         if one["measure"] == Measure.BROKER_ID
     ]
-    assert said == [("b1:1", SLOT - SLOT_MS, 7.0), ("b1:1", SLOT, 7.0)]
+    assert said == [("b1:1\tbroker 7", SLOT - SLOT_MS, 7.0), ("b1:1\tbroker 7", SLOT, 7.0)]
+    assert {one["instance"] for one in found if one["measure"] == Measure.UP} == {
+        "sidecar:1\tbroker 8"
+    }
     assert (taken.counts[Word.APP_INFO_UNUSED], taken.counts[Word.BROKER_CONFLICT]) == (1, 1)
 
 
@@ -145,8 +148,36 @@ def test_without_an_instance_the_rule_makes_one() -> None:
     taken = collector("label:broker")
     taken.add(Series(name=RATE, labels={"type": "produce", "broker": "5"}, points=[(SLOT, 1.0)]))
     assert rows(taken.tables()["A"], "instance", "measure", "value") == [
-        ("broker 5", "broker_id", 5.0), ("broker 5", "rate", 1.0),
+        ("broker 5\tbroker 5", "broker_id", 5.0), ("broker 5\tbroker 5", "rate", 1.0),
     ]  # fmt: skip
+
+
+def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
+    taken = collector("label:broker")
+    for broker in ("1", "2"):
+        taken.add(series((NOW, float(broker)), broker=broker, job="federate"))
+    rates = [one for one in taken.tables()["A"].to_pylist() if one["measure"] == Measure.RATE]
+    assert [(one["instance"], one["value"]) for one in rates] == [
+        ("b1:1\tjob federate\tbroker 1", 1.0), ("b1:1\tjob federate\tbroker 2", 2.0),
+    ]  # fmt: skip
+    assert taken.counts[Word.CONTRADICTIONS] == 0
+
+
+def test_jobs_of_one_instance_are_kept_apart() -> None:
+    taken = collector()
+    for job, value in (("node", 1.0), ("kafka", 0.0)):
+        taken.add(series((NOW, value), name="up", job=job))
+    assert rows(taken.tables()["A"], "instance", "value") == [
+        ("b1:1\tjob kafka", 0.0), ("b1:1\tjob node", 1.0),
+    ]  # fmt: skip
+
+
+def test_app_info_that_says_what_runs_is_no_broker_id() -> None:
+    taken = collector()
+    taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0"))
+    taken.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
+    assert rows(taken.tables()["A"], "measure", "value") == [("broker_id", 3.0)]
+    assert taken.counts[Word.BAD_BROKER_ID] == 1
 
 
 def test_where_the_rule_says_nothing_app_info_may() -> None:
