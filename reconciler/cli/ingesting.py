@@ -1,6 +1,5 @@
 """The work of ``kquota spark ingest``: sources from project and options, then read, keep, assemble, publish."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -32,6 +31,7 @@ from reconciler.telemetry.arriving import ALWAYS, Arrived
 from reconciler.telemetry.days import DayReport, Days
 from reconciler.telemetry.series import Counts
 from reconciler.telemetry.settings import BrokerRule, Source
+from reconciler.telemetry.times import TimeUnit
 from reconciler.usage.tables import POINT, TARGET_UP
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Work:
     http_config: Path | None
     files: tuple[Path, ...]
     form: str
+    time_unit: str
     dialect: str
     snapshots: tuple[Path, ...]
     audit_logs: tuple[Path, ...]
@@ -130,12 +131,11 @@ def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
         new, others = applied.keep(lake, ids, read_entries(path), where=str(path))
         new_applies, strange = new_applies + new, strange + others
     with ProgressLine(console) as progress:
-        counts = Counts()
-        arrived: Mapping[str, Arrived] = {one: Arrived() for one in ids}
+        brought = from_files.Brought(arrived={one: Arrived() for one in ids}, counts=Counts())
         if work.files:
-            arrived, counts = _from_files(lake, work, now, progress)
+            brought = _from_files(lake, work, now, progress)
         clusters = tuple(
-            _one(lake, work, one, arrived[one.cluster_id], clock=now, progress=progress)
+            _one(lake, work, one, brought.arrived[one.cluster_id], clock=now, progress=progress)
             for one in work.sources
         )
     return AllTold(
@@ -144,8 +144,8 @@ def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
         looks=new_looks,
         applies=new_applies,
         strange=strange,
-        counts=counts,
-        failures=(),
+        counts=brought.counts,
+        failures=brought.failures,
     )
 
 
@@ -226,7 +226,7 @@ def _dialects(dialect: str) -> "tuple[Dialects, str]":
 
 def _from_files(
     lake: Lake, work: Work, clock: "Clock", progress: "Progress"
-) -> tuple[Mapping[str, Arrived], Counts]:
+) -> from_files.Brought:
     dialects, name = _dialects(work.dialect)
     window = work.window.span(clock, 2**62) if work.window.given else ALWAYS
     files = from_files.Files(
@@ -235,6 +235,7 @@ def _from_files(
         dialects=dialects,
         dialect=name,
         window=window,
+        unit=TimeUnit(work.time_unit),
     )
     return from_files.read(lake, work.sources, files, clock=clock, progress=progress)
 

@@ -42,6 +42,7 @@ Example:
 @click.option("--http-config", type=FILE, metavar="FILE", help="Authorization, TLS and headers for it, as Prometheus' own http_config.")  # fmt: skip
 @click.option("--file", "files", type=FILE, multiple=True, metavar="PATH", help="Read this instead of Prometheus; may be repeated.")  # fmt: skip
 @click.option("--input-format", "form", type=click.Choice(["auto", "prometheus-json", "openmetrics", "parquet", "csv"]), default="auto", show_default=True, help="How files are written.")  # fmt: skip
+@click.option("--time-unit", type=click.Choice(["auto", "s", "ms", "us", "ns", "iso"]), default="auto", show_default=True, help="How times in Parquet, CSV and text files are written; auto: by their size.")  # fmt: skip
 @click.option("--dialect", metavar="NAME|FILE", help="How brokers are exported; found out if not said.")  # fmt: skip
 @click.option("--snapshot", "snapshots", type=FILE, multiple=True, metavar="FILE", help="A look at limits (kquota snapshot --taken-at); may be repeated.")  # fmt: skip
 @click.option("--audit-log", "audit_logs", type=FILE, multiple=True, metavar="FILE", help="What kquota apply wrote down; may be repeated.")  # fmt: skip
@@ -65,6 +66,7 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     http_config: Path | None,
     files: tuple[Path, ...],
     form: str,
+    time_unit: str,
     dialect: str | None,
     snapshots: tuple[Path, ...],
     audit_logs: tuple[Path, ...],
@@ -110,6 +112,7 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         http_config=http_config,
         files=files,
         form=form,
+        time_unit=time_unit,
         dialect=dialect or "",
         snapshots=snapshots,
         audit_logs=audit_logs,

@@ -8,11 +8,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.lake import arrow
 from reconciler.lake.lake import Lake
+from reconciler.telemetry.assembly import split
 from reconciler.telemetry.fates import Fate, Tally
 from reconciler.telemetry.keeping import Reading, keep
 from reconciler.telemetry.points import Collector
 from reconciler.telemetry.series import Counts, Points, Series
+from reconciler.usage.tables import POINT
 
 MOST_POINTS: Final = 4_000_000
 """So many are gathered before they are kept: some 300 MB."""
@@ -73,8 +76,12 @@ class Gathering:
         self._collector.add(replace(series, points=points))
         self._waiting += len(points)
 
-    def keep(self, reading: Reading) -> None:
+    def keep(self, reading: Reading, *, over: bool = False) -> None:
         """Commit what waits.
+
+        Args:
+            reading: How it was come by.
+            over: The run is over: every day that it kept something of is told of this reading, too.
 
         Raises:
             LakeConflict: Others were quicker again and again.
@@ -82,13 +89,19 @@ class Gathering:
         """
         tables = self._collector.tables()
         self._waiting = 0
-        for cluster_id, rows in tables.items():
-            arrived = self._arrived[cluster_id]
+        nothing = arrow.schema(POINT).empty_table()
+        for cluster_id, arrived in self._arrived.items():
+            rows = tables.get(cluster_id, nothing)
             found = rows if self._window == ALWAYS else _within(rows, self._window)
-            kept = keep(self._lake, cluster_id, found, reading)
-            arrived.counts.merge(kept.counts)
-            for day, new in kept.new.items():
-                arrived.new[day] = arrived.new.get(day, 0) + new
+            days = reading.days | arrived.new.keys() if over else reading.days
+            parts = split(found)
+            for day in sorted(parts.keys() | days):
+                # Day by day, so that what is told is what was kept, wherever the lake fails.
+                told = replace(reading, days=frozenset({day}))
+                kept = keep(self._lake, cluster_id, parts.get(day, nothing), told)
+                arrived.counts.merge(kept.counts)
+                for one, new in kept.new.items():
+                    arrived.new[one] = arrived.new.get(one, 0) + new
 
 
 def _within(rows: pa.Table, window: tuple[int, int]) -> pa.Table:

@@ -1,11 +1,9 @@
 """Parquet and CSV exports in the long form: one row per point, with columns for time, metric, labels and value."""
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from reconciler.errors import TelemetryError
-from reconciler.telemetry.answers import milliseconds, number_of
+from reconciler.telemetry.answers import number_of
 from reconciler.telemetry.series import Counts, Points, Series, Word
 from reconciler.telemetry.text_files import TextFile
+from reconciler.telemetry.times import TimeUnit, moment
 
 TIMES: Final = ("ts_ms", "timestamp_ms", "time_ms", "ts", "timestamp", "time")
 METRICS: Final = ("metric", "name", "__name__", "metric_name")
@@ -25,25 +24,6 @@ LABELS: Final = ("labels", "tags")
 _ROWS: Final = 65_536
 _WITH_UNIT: Final = "_ms"
 _Labels = dict[str, str]
-
-
-class TimeUnit(StrEnum):
-    """How times are written; ``auto`` tells seconds, milliseconds, micro- and nanoseconds by their size."""
-
-    AUTO = "auto"
-    SECONDS = "s"
-    MILLISECONDS = "ms"
-    MICROSECONDS = "us"
-    NANOSECONDS = "ns"
-    ISO = "iso"
-
-
-_PER_MS: Final = {
-    TimeUnit.SECONDS: 0.001,
-    TimeUnit.MILLISECONDS: 1.0,
-    TimeUnit.MICROSECONDS: 1e3,
-    TimeUnit.NANOSECONDS: 1e6,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +38,16 @@ class _Layout:
     unit: TimeUnit
 
 
-def read(path: Path, counts: Counts, *, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[Series]:
-    """The series of a file, in stretches of some ten thousand rows.
+def parquet(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[Series]:
+    """The series of a Parquet file, whatever it is called; arguments and errors as for :func:`csv`."""
+    return _read(_parquet, path, counts, unit)
+
+
+def csv(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[Series]:
+    """The series of a CSV file with a header, in stretches of some ten thousand rows.
 
     Args:
-        path: ``.parquet``, or CSV with a header (``.csv``, ``.csv.gz``).
+        path: Text, or ``.gz`` of it.
         counts: ``bad_line`` for rows that have too few columns, no metric or labels that are none; ``not_a_time``
             and ``bad_value`` for points.
         unit: How times are written.
@@ -70,7 +55,15 @@ def read(path: Path, counts: Counts, *, unit: TimeUnit = TimeUnit.AUTO) -> Itera
     Raises:
         TelemetryError: A column is missing, or the file is damaged or half-written.
     """
-    opened = _parquet if path.suffix == ".parquet" else _csv
+    return _read(_csv, path, counts, unit)
+
+
+def _read(
+    opened: Callable[[Path, Counts], Iterator[pa.RecordBatch]],
+    path: Path,
+    counts: Counts,
+    unit: TimeUnit,
+) -> Iterator[Series]:
     try:
         for batch in opened(path, counts):
             layout = _layout(batch.schema.names, unit, path)
@@ -164,9 +157,9 @@ def _series(batch: pa.RecordBatch, layout: _Layout, path: Path, counts: Counts) 
         if not metric or labels is None:
             counts.add(Word.BAD_LINE, 1, f"{path}: a row has no metric, or labels that are none")
             continue
-        moment, value = times[at], values[at]
-        if moment is None or value is None:
-            counts.add(Word.NOT_A_TIME if moment is None else Word.BAD_VALUE)
+        ts, value = times[at], values[at]
+        if ts is None or value is None:
+            counts.add(Word.NOT_A_TIME if ts is None else Word.BAD_VALUE)
             continue
         key = (
             metric,
@@ -180,7 +173,7 @@ def _series(batch: pa.RecordBatch, layout: _Layout, path: Path, counts: Counts) 
         if entry is None:
             named = labels | {name: column[at] for name, column in others if column[at]}
             entry = gathered[key] = (named, Points())
-        entry[1].append(moment, value)
+        entry[1].append(ts, value)
     for key, (named, points) in gathered.items():
         yield Series(name=key[0], labels=named, points=points)
 
@@ -258,7 +251,7 @@ def _times(column: pa.Array, unit: TimeUnit, path: Path) -> list[int | None]:
     if _is_text(kind):
         return [_from_text(one, unit) for one in _texts(column)]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return [None if one is None else _moment(one, unit) for one in column.to_pylist()]
+        return [None if one is None else moment(one, unit) for one in column.to_pylist()]
     raise TelemetryError(f"the times are of type {kind}, which is none", where=str(path))
 
 
@@ -266,34 +259,13 @@ def _from_text(text: str, unit: TimeUnit) -> int | None:
     if unit is not TimeUnit.ISO:
         number = int(text) if text.isdecimal() and len(text) < 20 else number_of(text)
         if number is not None:
-            return _moment(number, unit)
+            return moment(number, unit)
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         return None
     # Without a zone it could be any time of the day.
     return None if found.tzinfo is None else round(found.timestamp() * 1000)
-
-
-def _moment(number: float, unit: TimeUnit) -> int | None:
-    if unit is TimeUnit.ISO or not math.isfinite(number):
-        return None
-    if unit is TimeUnit.AUTO:
-        unit = _by_size(abs(number))
-    per_ms = _PER_MS[unit]
-    if unit is TimeUnit.SECONDS:
-        return milliseconds(number)
-    found = number // int(per_ms) if isinstance(number, int) else math.floor(number / per_ms)
-    return found if abs(found) < 2**62 else None
-
-
-def _by_size(number: float) -> TimeUnit:
-    """The present is about 1.8 times 10^9 s; a thousand times more is the next unit."""
-    if number < 1e11:
-        return TimeUnit.SECONDS
-    if number < 1e14:
-        return TimeUnit.MILLISECONDS
-    return TimeUnit.MICROSECONDS if number < 1e17 else TimeUnit.NANOSECONDS
 
 
 def _first_line(wrong: BaseException) -> str:

@@ -1,7 +1,7 @@
 """Dialects: which metric and labels say what, as a table (dialects.toml) says; and which dialect a source speaks."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,9 @@ ABOUT_QUOTAS: Final = frozenset(
     }
 )  # fmt: skip
 """Measures of one bucket; the others are of a broker."""
+
+_ASKABLE: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+"""Names of labels that every PromQL reads without quotes."""
 
 _RATES: Final = frozenset({Measure.RATE, Measure.RATE_TOTAL})
 _BAD: Final[dict[str, Word]] = {
@@ -132,9 +135,20 @@ class Dialect:
         """Whether series of this name have to be read."""
         return any(one.name.fullmatch(name) for one in self.metrics)
 
+    def excluded(self) -> tuple[str, ...]:
+        """Labels without which a series has to be, as a query can say it."""
+        return tuple(one for one in sorted(self.refuse) if _ASKABLE.fullmatch(one))
+
     def speaks(self, name: str, labels: Collection[str]) -> bool:
         """Whether this metric, with labels of these names, tells rates of quotas in this dialect."""
         return any(one.measure in _RATES and one.fits(name, labels) for one in self.metrics)
+
+    def tells_of_quotas(self, name: str) -> bool:
+        """Whether this metric may say something of buckets, whatever its labels are."""
+        return any(
+            one.measure in ABOUT_QUOTAS and one.name.fullmatch(name) is not None
+            for one in self.metrics
+        )
 
     def _metric(
         self, name: str, labels: Mapping[str, str]
@@ -222,6 +236,43 @@ class Dialects:
         return any(
             one.wanted(name) or any(lost.fullmatch(name) for lost in one.lost) for one in self.all
         )
+
+    def excluded(self, name: str) -> tuple[str, ...]:
+        """Labels without which a series of this metric has to be, whichever dialect is spoken."""
+        several = [set(one.excluded()) for one in self.all if one.wanted(name)]
+        return tuple(sorted(set.intersection(*several))) if several else ()
+
+    def spoken(
+        self, seen: Mapping[str, Collection[str]], before: Callable[[], str]
+    ) -> tuple[Dialect, str]:
+        """The dialect of a source; where nobody is named, the one that was spoken the last time.
+
+        Brokers forget a client after an hour without traffic. So a cluster at rest shows `up`, app-info and totals
+        alone, which is zero use and no error.
+
+        Args:
+            seen: As for :meth:`detected`.
+            before: Gives the name of the dialect of the last time, "" = not known; asked only where it is needed.
+
+        Returns:
+            The dialect, and a remark if it was not found but remembered.
+
+        Raises:
+            TelemetryError: As for :meth:`detected`.
+        """
+        try:
+            return self.detected(seen), ""
+        except TelemetryError:
+            named = any(
+                _any_fits(one.lost, name) or one.tells_of_quotas(name)
+                for one in self.all
+                for name in seen
+            )
+            last = "" if named else before()
+            for one in self.all:
+                if one.name == last and any(one.wanted(name) for name in seen):
+                    return one, f"no client is named; read as a cluster at rest, in dialect {last} as the last time"  # fmt: skip
+            raise
 
     def detected(self, seen: Mapping[str, Collection[str]]) -> Dialect:
         """The dialect of a source.

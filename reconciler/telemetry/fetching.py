@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.telemetry.dialects import Dialects
 from reconciler.telemetry.matchers import Matcher, selector
-from reconciler.telemetry.prometheus import Prometheus, TooLarge
+from reconciler.telemetry.prometheus import Prometheus, TooLarge, TooSlow
 from reconciler.telemetry.series import Series, Word
 
 WINDOW_MS: Final = 7_200_000
@@ -31,16 +31,19 @@ class Wanted:
     Attributes:
         metric: Name.
         matchers: Conditions on labels.
+        without: Labels that series do not have: of single topics nothing is asked, where only totals are read.
     """
 
     metric: str
     matchers: tuple[Matcher, ...] = ()
+    without: tuple[str, ...] = ()
 
     @property
     def selector(self) -> str:
         """As it stands in a query. The name is a label here, so that any name can be asked for."""
         name = Matcher(label="__name__", operator="=", value=self.metric)
-        return selector("", (name, *self.matchers))
+        absent = (Matcher(label=one, operator="=", value="") for one in self.without)
+        return selector("", (name, *self.matchers, *absent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +69,13 @@ class Discovered:
 
     Attributes:
         labels: Metric name -> names of the labels that its series have.
-        series: Labels of each series, ``__name__`` included.
+        series: Labels of each series, ``__name__`` included, but those with a label that no dialect reads.
+        partial: Whether the server warned that something is missing.
     """
 
     labels: dict[str, frozenset[str]]
     series: tuple[dict[str, str], ...]
+    partial: bool = False
 
 
 async def discovered(
@@ -85,13 +90,17 @@ async def discovered(
     Raises:
         TelemetryError: The server refuses, or does not answer.
     """
+    warned = server.counts[Word.WARNINGS]
     fitting = selector("", matchers) if matchers else '{__name__!=""}'
     names = await server.names([fitting], from_ms, to_ms)
     known = [name for name in names if dialects.interesting(name)]
     if not known:
-        return Discovered(labels={name: frozenset() for name in names}, series=())
+        return Discovered(
+            labels={name: frozenset() for name in names}, series=(),
+            partial=server.counts[Word.WARNINGS] > warned,
+        )  # fmt: skip
     asked = [
-        Wanted(metric=name, matchers=matchers).selector
+        Wanted(metric=name, matchers=matchers, without=dialects.excluded(name)).selector
         for name in known
         if any(one.wanted(name) for one in dialects.all)
     ]
@@ -105,6 +114,7 @@ async def discovered(
     return Discovered(
         labels={name: frozenset(several) for name, several in labels.items()},
         series=tuple(found.values()),
+        partial=server.counts[Word.WARNINGS] > warned,
     )
 
 
@@ -199,8 +209,11 @@ class _Fetch:
             async with self._places:
                 return list(await self._server.raw(wanted.selector, from_ms, to_ms))
         except TooLarge as large:
+            halved = to_ms - from_ms >= 2 * LEAST_WINDOW_MS
+            if isinstance(large, TooSlow) and not halved:
+                raise  # a server that cannot give one minute is away
             self._server.counts.add(Word.SPLITS)
-            if to_ms - from_ms >= 2 * LEAST_WINDOW_MS:
+            if halved:
                 middle = (from_ms + to_ms) // 2
                 parts = [(wanted, from_ms, middle), (wanted, middle, to_ms)]
             else:
@@ -240,12 +253,12 @@ class _Fetch:
         first = several_values[: len(several_values) // 2]
         expression = "|".join(_literal(one) for one in first)
         return (
-            Wanted(
-                metric=wanted.metric,
+            replace(
+                wanted,
                 matchers=(*wanted.matchers, Matcher(label=name, operator="=~", value=expression)),
             ),
-            Wanted(
-                metric=wanted.metric,
+            replace(
+                wanted,
                 matchers=(*wanted.matchers, Matcher(label=name, operator="!~", value=expression)),
             ),
         )

@@ -6,17 +6,19 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import TelemetryError
+from reconciler.errors import LakeError, TelemetryError
 from reconciler.lake.lake import Lake
 from reconciler.ports import Clock, Progress
 from reconciler.telemetry import columns, openmetrics, range_json
 from reconciler.telemetry.arriving import ALWAYS, Arrived, Gathering
 from reconciler.telemetry.dialects import Dialect, Dialects
 from reconciler.telemetry.fates import Tally
-from reconciler.telemetry.keeping import Reading
+from reconciler.telemetry.keeping import Reading, spoken
 from reconciler.telemetry.points import Collector
-from reconciler.telemetry.series import Counts, Series, Word
+from reconciler.telemetry.series import Counts, Series
 from reconciler.telemetry.settings import CLUSTER_LABELS, Clusters, Source
+from reconciler.telemetry.times import TimeUnit
+from reconciler.usage.tables import POINT
 
 
 class Form(StrEnum):
@@ -29,11 +31,11 @@ class Form(StrEnum):
     CSV = "csv"
 
 
-_READERS: Final[dict[Form, Callable[[Path, Counts], Iterator[Series]]]] = {
-    Form.PROMETHEUS_JSON: range_json.read,
+_READERS: Final[dict[Form, Callable[[Path, Counts, TimeUnit], Iterator[Series]]]] = {
+    Form.PROMETHEUS_JSON: lambda path, counts, _: range_json.read(path, counts),
     Form.OPENMETRICS: openmetrics.read,
-    Form.PARQUET: columns.read,
-    Form.CSV: columns.read,
+    Form.PARQUET: columns.parquet,
+    Form.CSV: columns.csv,
 }
 _ENDINGS: Final = {
     ".json": Form.PROMETHEUS_JSON,
@@ -57,6 +59,7 @@ class Files:
         dialects: Those that may be spoken.
         dialect: The name of the one that is; "" = found out.
         window: Points outside of it are left alone.
+        unit: How times are written; answers of Prometheus always count seconds.
     """
 
     paths: tuple[Path, ...]
@@ -64,6 +67,22 @@ class Files:
     dialects: Dialects
     dialect: str = ""
     window: tuple[int, int] = ALWAYS
+    unit: TimeUnit = TimeUnit.AUTO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """What came of files.
+
+    Attributes:
+        arrived: By cluster id.
+        counts: What became of all series, which may be nobody's.
+        failures: Which files, or parts of the lake, could not be used; of no single cluster.
+    """
+
+    arrived: Mapping[str, Arrived]
+    counts: Counts
+    failures: tuple[str, ...] = ()
 
 
 def form_of(path: Path) -> Form:
@@ -90,10 +109,11 @@ def read(
     *,
     clock: Clock,
     progress: Progress | None = None,
-) -> tuple[Mapping[str, Arrived], Counts]:
+) -> Brought:
     """Reads files into the lake.
 
-    A file that cannot be read is a failure in the result, and the others are read all the same.
+    A file that cannot be read is a failure in the result, and the others are read all the same. Every day that the run
+    brings something of says which files were not read whole: what they hold of that day is not known.
 
     Args:
         lake: Where to.
@@ -102,58 +122,102 @@ def read(
         clock: Points from later than now come from a clock that is wrong.
         progress: Called once per file.
 
-    Returns:
-        What arrived by cluster id; and what became of all series, which may be nobody's.
-
     Raises:
         TelemetryError: They speak no dialect that we know, or have several clusters that nothing tells apart.
-        LakeError: The lake cannot be read or written.
+        LakeError: The lake cannot be read.
     """
     arrived = {one.cluster_id: Arrived() for one in sources}
     clusters, failures = Clusters(sources), dict[Path, str]()
-    dialect = _dialect(files, clusters, failures)
+    dialect, idle = _dialect(files, clusters, failures, lambda: _spoken_before(lake, sources))
     collector = Collector(clusters, dialect, read_ms=round(clock.now() * 1000))
-    gathering = Gathering(lake, collector, arrived, files.window)
-    counts, tally = Counts(), Tally()
-    whole: set[str] = set()
-    cut: set[str] = set()
-    for number, path in enumerate(files.paths):
-        if progress is not None:
-            progress("reading files", number, len(files.paths))
-        if path in failures:
-            continue
-        truncated = counts[Word.TRUNCATED]
-        try:
-            for series in _series(path, files.form, counts):
-                gathering.add(series, tally)
-                if gathering.is_full:
-                    gathering.keep(Reading())
-        except TelemetryError as error:
-            failures[path] = error.message
-            cut.add(path.name)
-        else:
-            (cut if counts[Word.TRUNCATED] > truncated else whole).add(path.name)
-    gathering.keep(Reading(read_files=frozenset(whole - cut), cut_files=frozenset(cut)))
-    counts.merge(collector.counts)
+    broken: tuple[str, ...] = ()
+    reading = _Reading(Gathering(lake, collector, arrived, files.window), files, dialect.name)
+    try:
+        for number, path in enumerate(files.paths):
+            if progress is not None:
+                progress("reading files", number, len(files.paths))
+            reading.file(path, failures)
+        reading.over()
+    except LakeError as error:
+        broken = (f"{error.message}; what the lake took before is kept",)
+    reading.counts.merge(collector.counts)
     for one in arrived.values():
-        one.failures.extend(failures.values())
-        one.tally.update(tally)
+        one.tally.update(reading.tally)
+        if idle:
+            one.remarks.append(idle)
         if not one.new:
             one.remarks.append("nothing in the files is of this cluster and window")
-    return arrived, counts
+    return Brought(arrived=arrived, counts=reading.counts, failures=(*failures.values(), *broken))
 
 
-def _series(path: Path, form: Form, counts: Counts) -> Iterator[Series]:
-    return _READERS[form_of(path) if form is Form.AUTO else form](path, counts)
+class _Reading:
+    """Files, one after another, and which of them were read whole."""
+
+    def __init__(self, gathering: Gathering, files: Files, dialect: str) -> None:
+        self.counts, self.tally = Counts(), Tally()
+        self._gathering, self._files, self._dialect = gathering, files, dialect
+        self._whole: set[str] = set()
+        self._cut: set[str] = set()
+
+    def file(self, path: Path, failures: dict[Path, str]) -> None:
+        """Read one."""
+        if path in failures:
+            self._cut.add(path.name)
+            return
+        counts = Counts()
+        try:
+            for series in _series(path, self._files, counts):
+                self._gathering.add(series, self.tally)
+                if self._gathering.is_full:
+                    # Whoever dies here has not read it whole.
+                    self._gathering.keep(self._so_far(path.name))
+        except TelemetryError as error:
+            failures[path] = error.message
+            self._cut.add(path.name)
+        else:
+            (self._cut if counts.partial else self._whole).add(path.name)
+        finally:
+            self.counts.merge(counts)
+
+    def over(self) -> None:
+        """Keep the rest, and tell all days."""
+        self._gathering.keep(self._so_far(), over=True)
+
+    def _so_far(self, *under_way: str) -> Reading:
+        cut = self._cut.union(under_way)
+        return Reading(
+            read_files=frozenset(self._whole - cut),
+            cut_files=frozenset(cut),
+            dialect=self._dialect,
+        )
 
 
-def _dialect(files: Files, clusters: Clusters, failures: dict[Path, str]) -> Dialect:
-    """Which dialect is spoken, from a first look at the names; and whether several clusters are mixed."""
+def _series(path: Path, files: Files, counts: Counts) -> Iterator[Series]:
+    form = form_of(path) if files.form is Form.AUTO else files.form
+    return _READERS[form](path, counts, files.unit)
+
+
+def _spoken_before(lake: Lake, sources: Sequence[Source]) -> str:
+    """The dialect in which these clusters were read last, if it is one."""
+    ids = [one.cluster_id for one in sources]
+    found = {spoken(lake.manifests(POINT, [one])) for one in ids} - {""}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _dialect(
+    files: Files, clusters: Clusters, failures: dict[Path, str], before: Callable[[], str]
+) -> tuple[Dialect, str]:
+    """Which dialect is spoken, from a first look at the names; and whether several clusters are mixed.
+
+    Returns:
+        The dialect, and a remark where it is only remembered.
+    """
     labels: dict[str, set[str]] = {}
     told: set[tuple[tuple[str, str], ...]] = set()
+    counts = Counts()
     for path in files.paths:
         try:
-            for series in _series(path, files.form, Counts()):
+            for series in _series(path, files, counts):
                 if files.dialects.interesting(series.name):
                     labels.setdefault(series.name, set()).update(series.labels)
                     # Not `up`: other jobs are scraped, too.
@@ -165,10 +229,12 @@ def _dialect(files: Files, clusters: Clusters, failures: dict[Path, str]) -> Dia
             failures[path] = error.message
     if not labels and failures:
         raise TelemetryError("; ".join(failures.values()))
-    dialect = (
-        files.dialects.named(files.dialect)
-        if files.dialect
-        else files.dialects.detected({name: frozenset(found) for name, found in labels.items()})
-    )
+    if files.dialect:
+        found = files.dialects.named(files.dialect), ""
+    else:
+        seen = {name: frozenset(several) for name, several in labels.items()}
+        # Where something could not be read, clients may stand there.
+        whole = not failures and not counts.partial
+        found = files.dialects.spoken(seen, before if whole else str)
     clusters.check(dict(one) for one in told)
-    return dialect
+    return found

@@ -2,22 +2,24 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
-from reconciler.errors import TelemetryError
+from reconciler.errors import LakeError, TelemetryError
 from reconciler.lake.lake import Lake
 from reconciler.ports import Clock, Progress
 from reconciler.render.units import instant
 from reconciler.telemetry.arriving import Arrived, Gathering
 from reconciler.telemetry.assembly import day_of
-from reconciler.telemetry.dialects import Dialects
-from reconciler.telemetry.fetching import WINDOW_MS, Discovered, Wanted, chunks, discovered
+from reconciler.telemetry.dialects import Dialect, Dialects
+from reconciler.telemetry.fetching import WINDOW_MS, Chunk, Discovered, Wanted, chunks, discovered
 from reconciler.telemetry.http_config import HttpConfig
-from reconciler.telemetry.keeping import REFETCH_MS, Reading, cursor
+from reconciler.telemetry.keeping import REFETCH_MS, Reading, cursor, spoken
 from reconciler.telemetry.points import Collector, seen_labels
 from reconciler.telemetry.prometheus import BOUNDS, Bounds, Prometheus
+from reconciler.telemetry.series import SENTENCES
 from reconciler.telemetry.settings import Clusters, Source
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import POINT
@@ -100,13 +102,14 @@ async def fetched(
 ) -> Arrived:
     """Fetches a span of a cluster into the lake.
 
-    What came is kept, whatever happens later; a server that fails half-way is a failure in the result, and the next run
-    goes on behind the last chunk.
+    What came is kept, whatever happens later; a server that fails half-way, or a lake, is a failure in the result, and
+    the next run goes on behind the last chunk that was kept. Where the server warns that something is missing the next
+    run begins again, for as long as it may be evidence.
 
     Raises:
-        TelemetryError: The server cannot be asked at all, speaks no dialect that we know, or has series of several
-            clusters without matchers that tell them apart.
-        LakeError: The lake cannot be read or written.
+        TelemetryError: The server cannot be asked at all, speaks no dialect that we know, has series of several
+            clusters without matchers that tell them apart, or warns and has nothing.
+        LakeError: The lake cannot be read.
     """
     arrived = Arrived()
     async with Prometheus(
@@ -117,42 +120,105 @@ async def fetched(
         counts=arrived.counts,
     ) as server:
         found = await discovered(server, asking.dialects, source.matchers, span.from_ms, span.to_ms)
+        window = f"between {instant(span.from_ms / 1000)} and {instant(span.to_ms / 1000)}"
+        if not found.labels and found.partial:
+            raise TelemetryError(
+                f"{server.shown} has no series of this cluster {window}, and warns that its answer is not complete",
+                hint="read again once all its stores answer",
+            )
         if not found.labels:
             arrived.remarks.append(
-                f"{server.shown} has no series of this cluster between {instant(span.from_ms / 1000)}"
-                f" and {instant(span.to_ms / 1000)}: the window is empty"
+                f"{server.shown} has no series of this cluster {window}: the window is empty"
             )
             return arrived
-        collector, wanted = _collector(source, found, asking, clock)
-        work = _Fetching(Gathering(lake, collector, {source.cluster_id: arrived}), arrived, span)
+        dialect = _dialect(lake, source, found, asking, arrived)
+        collector = _collector(source, found, dialect, asking, clock)
+        gathering = Gathering(lake, collector, {source.cluster_id: arrived})
+        work = _Fetching(gathering, span, dialect.name)
+        fetching = chunks(
+            server,
+            _wanted(source, found, dialect),
+            span.from_ms,
+            span.to_ms,
+            window_ms=asking.window_ms,
+        )
         try:
-            fetching = chunks(server, wanted, span.from_ms, span.to_ms, window_ms=asking.window_ms)
             async with contextlib.aclosing(fetching):
-                async for chunk in fetching:
-                    for series in chunk.series:
-                        work.gathering.add(series, arrived.tally)
-                    await work.done(chunk.to_ms, partial=chunk.partial)
-                    if progress is not None:
-                        progress(FETCHED, *span.minutes_to(chunk.to_ms))
-        except TelemetryError as error:
+                await _kept(fetching, work, found, arrived, progress)
+        except LakeError as error:
             arrived.failures.append(
-                f"{error.message}; what came before {instant(work.reached / 1000)} is kept"
+                f"{error.message}; what came before {instant(work.kept_to / 1000)} is kept"
             )
-            await work.keep(missing=((work.reached, span.to_ms),))
-        else:
-            await work.keep()
         arrived.counts.merge(collector.counts)
     return arrived
 
 
+async def _kept(
+    fetching: AsyncIterator[Chunk],
+    work: "_Fetching",
+    found: Discovered,
+    arrived: Arrived,
+    progress: Progress | None,
+) -> None:
+    """Takes chunk after chunk into the lake, until there are no more or the server fails."""
+    span = work.span
+    try:
+        async for chunk in fetching:
+            for series in chunk.series:
+                work.gathering.add(series, arrived.tally)
+            # Series that were not discovered are not asked for: then every chunk lacks them.
+            await work.done(chunk.to_ms, partial=chunk.partial or found.partial)
+            if progress is not None:
+                progress(FETCHED, *span.minutes_to(chunk.to_ms))
+    except TelemetryError as error:
+        arrived.failures.append(
+            f"{error.message}; what came before {instant(work.reached / 1000)} is kept"
+        )
+        await work.keep(missing=((work.reached, span.to_ms),))
+    else:
+        await work.keep()
+
+
+def _dialect(
+    lake: Lake, source: Source, found: Discovered, asking: Asking, arrived: Arrived
+) -> Dialect:
+    """The dialect that is spoken; where brokers name nobody, the one of the last time."""
+    if asking.dialect:
+        dialect = asking.dialects.named(asking.dialect)
+        arrived.remarks.extend(_refused(found, dialect))
+        return dialect
+
+    def before() -> str:
+        # While a store is away, nobody can tell rest from what is missing.
+        return "" if found.partial else spoken(lake.manifests(POINT, [source.cluster_id]))
+
+    try:
+        dialect, remark = asking.dialects.spoken(found.labels, before)
+    except TelemetryError as error:
+        if not found.partial:
+            raise
+        raise TelemetryError(
+            f"{error.message}; the server warns that its answer is not complete",
+            hint="read again once all its stores answer",
+        ) from error
+    arrived.remarks.extend([*([remark] if remark else []), *_refused(found, dialect)])
+    return dialect
+
+
+def _refused(found: Discovered, dialect: Dialect) -> list[str]:
+    """Which metrics have no series that is read. Those that are refused by a label are never fetched, nor counted."""
+    seen = {one.get("__name__", "") for one in found.series}
+    names = [name for name in sorted(found.labels) if dialect.wanted(name) and name not in seen]
+    if found.partial or not names:
+        return []
+    words = "; ".join(SENTENCES[word] for word in dict.fromkeys(dialect.refuse.values()))
+    labels = ", ".join(dialect.excluded())
+    return [f"all series of {', '.join(names)} have labels that are not read ({labels}): {words}"]
+
+
 def _collector(
-    source: Source, found: Discovered, asking: Asking, clock: Clock
-) -> tuple[Collector, Sequence[Wanted]]:
-    dialect = (
-        asking.dialects.named(asking.dialect)
-        if asking.dialect
-        else asking.dialects.detected(found.labels)
-    )
+    source: Source, found: Discovered, dialect: Dialect, asking: Asking, clock: Clock
+) -> Collector:
     beside = [
         one
         for one in asking.neighbours
@@ -160,37 +226,61 @@ def _collector(
     ]
     clusters = Clusters([source, *beside])
     clusters.check(seen_labels(found.series, dialect))
-    wanted = [
-        Wanted(metric=name, matchers=source.matchers)
+    return Collector(clusters, dialect, read_ms=round(clock.now() * 1000))
+
+
+def _wanted(source: Source, found: Discovered, dialect: Dialect) -> list[Wanted]:
+    return [
+        Wanted(metric=name, matchers=source.matchers, without=dialect.excluded())
         for name in sorted(found.labels)
         if dialect.wanted(name)
     ]
-    return Collector(clusters, dialect, read_ms=round(clock.now() * 1000)), wanted
 
 
 class _Fetching:
-    """What was fetched and not yet kept; a day is kept when it is over."""
+    """What was fetched and not yet kept; a day is kept when it is over.
 
-    def __init__(self, gathering: Gathering, arrived: Arrived, span: Stretch) -> None:
-        self.gathering = gathering
-        self.reached = span.from_ms
-        self._arrived, self._follows = arrived, span.follows
-        self._begin = span.from_ms
+    Attributes:
+        reached: Up to where chunks are here.
+        kept_to: Up to where they are in the lake.
+    """
+
+    def __init__(self, gathering: Gathering, span: Stretch, dialect: str) -> None:
+        self.gathering, self.span = gathering, span
+        self.reached = self.kept_to = span.from_ms
+        self._dialect = dialect
+        self._hole: int | None = None
         self._missing: list[tuple[int, int]] = []
 
     async def done(self, to_ms: int, *, partial: bool) -> None:
         """A chunk is there."""
         if partial:
             self._missing.append((self.reached, to_ms))
+            # What is older than evidence is not waited for; else a store that never comes back would cost more each day.
+            if self._hole is None and to_ms > self.span.to_ms - FIRST_MS:
+                self._hole = self.reached
         self.reached = to_ms
-        if self.gathering.is_full or day_of(to_ms) != day_of(self._begin):
+        if self.gathering.is_full or day_of(to_ms) != day_of(self.kept_to):
             await self.keep()
 
     async def keep(self, missing: tuple[tuple[int, int], ...] = ()) -> None:
+        """Commit what is there.
+
+        Args:
+            missing: What is known not to come any more.
+        """
+        whole_to = self.reached if self._hole is None else self._hole
         reading = Reading(
-            cursor_ms=self.reached if self._follows else None,
-            whole=(self._begin, self.reached),
+            cursor_ms=whole_to if self.span.follows else None,
+            whole=(self.kept_to, self.reached),
             missing=(*self._missing, *missing),
+            days=_days(self.kept_to, self.reached),
+            dialect=self._dialect,
         )
         await asyncio.to_thread(self.gathering.keep, reading)
-        self._begin, self._missing = self.reached, []
+        self.kept_to, self._missing = self.reached, []
+
+
+def _days(begin: int, end: int) -> frozenset[date]:
+    """The days of a span of time."""
+    return frozenset(day_of(at) for at in (*range(begin, end, DAY_MS), end - 1) if begin < end)

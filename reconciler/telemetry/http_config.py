@@ -1,6 +1,7 @@
 """How to speak to a Prometheus: the words of its own `http_config` (authorization, TLS, headers), from a file. Secrets stay inside."""
 
 import base64
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,12 @@ _TOP: Final = (
 _BASIC: Final = ("username", "username_file", "password", "password_file")
 _AUTHORIZATION: Final = ("type", "credentials", "credentials_file")
 _TLS: Final = ("ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify")
+_TENANTS: Final = frozenset(
+    {"x-scope-orgid", "thanos-tenant", "accountid", "projectid", "user-agent", "accept", "accept-language"}
+)  # fmt: skip
+"""Headers that name somebody and prove nothing. Every other one may be a key, and counts as a credential."""
+
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _LEAST_SECRET: Final = 4
 """Shorter ones are not looked for in texts: they would be found everywhere."""
 
@@ -31,7 +38,7 @@ class HttpConfig:
         server_name: Instead of the host's, in TLS; "" = the host's.
         proxy: Through which proxy, "" = what the environment says.
         secrets: What no message may contain.
-        authorized: Whether a secret goes along, which wants TLS.
+        authorized: Whether a secret goes along, which wants TLS: authorization, or any header but those of tenants.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -88,6 +95,9 @@ class _Reading:
             name: self._text(one, f"headers.{name}")
             for name, one in self._table(top.get("headers", {}), None, "headers").items()
         }
+        for name, one in headers.items():
+            if not _HEADER.fullmatch(name) or not one.isprintable():
+                raise self.wrong(f"headers: {name!r} has a character that no header can carry")
         self._secrets.extend(headers.values())
         ways = [
             one
@@ -96,6 +106,8 @@ class _Reading:
         ]
         if len(ways) > 1:
             raise self.wrong(f"{ways[0]} and {ways[1]} exclude each other")
+        if ways and any(name.lower() == "authorization" for name in headers):
+            raise self.wrong(f"{ways[0]} and headers.Authorization exclude each other")
         if ways:
             headers["Authorization"] = self._authorization(top, ways[0])
         tls = self._table(top.get("tls_config", {}), _TLS, "tls_config")
@@ -105,7 +117,7 @@ class _Reading:
             server_name=self._optional(tls, "server_name"),
             proxy=self._optional(top, "proxy_url"),
             secrets=tuple(sorted(self._secrets, key=len, reverse=True)),
-            authorized=bool(ways),
+            authorized=any(name.lower() not in _TENANTS for name in headers),
         )
 
     def _authorization(self, top: Mapping[str, Any], way: str) -> str:

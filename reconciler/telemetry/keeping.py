@@ -30,7 +30,10 @@ MISSING: Final = "missing_ms"
 """Spans of the day that a server did not give whole, as JSON."""
 
 CUT: Final = "cut_files"
-"""Names of files that end too early, as JSON."""
+"""Names of files that were not read whole, as JSON."""
+
+DIALECT: Final = "dialect"
+"""The dialect that points were read in."""
 
 _Spans = tuple[tuple[int, int], ...]
 
@@ -43,8 +46,10 @@ class Reading:
         cursor_ms: Up to where everything was fetched once these points are kept; ``None`` = they come from files.
         whole: The span that was given whole.
         missing: Spans that were not.
-        read_files: Files that were read to their end.
-        cut_files: Files that end too early.
+        read_files: Files that were read whole.
+        cut_files: Files that were not: they end too early, are damaged, or hold lines that cannot be read.
+        days: Days that have to be told of it, points or none. A unit is made only where something is missing.
+        dialect: The dialect that was spoken, "" = not known.
     """
 
     cursor_ms: int | None = None
@@ -52,6 +57,8 @@ class Reading:
     missing: _Spans = ()
     read_files: frozenset[str] = frozenset()
     cut_files: frozenset[str] = frozenset()
+    days: frozenset[date] = frozenset()
+    dialect: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +80,12 @@ def cursor(manifests: Iterable[Manifest]) -> int | None:
     return max(found, default=None)
 
 
+def spoken(manifests: Iterable[Manifest]) -> str:
+    """The dialect in which a cluster was read last; "" = it never was."""
+    found = [(one.unit.day, one.inputs[DIALECT]) for one in manifests if DIALECT in one.inputs]
+    return max(found, default=(None, ""))[1]
+
+
 def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: Reading) -> Kept:
     """Merges points into the units of their days, oldest first.
 
@@ -91,11 +104,13 @@ def keep(lake: Lake, cluster_id: str, points: pa.Table, reading: Reading) -> Kep
     """
     new: dict[date, int] = {}
     counts = Counts()
-    for day, rows in split(points).items():
+    parts = split(points)
+    for day in sorted(parts.keys() | reading.days):
         unit = Unit(table=POINT, cluster_id=cluster_id, day=day)
-        added, doubles = _merge(lake, unit, rows, reading)
+        added, doubles = _merge(lake, unit, parts.get(day, points.slice(0, 0)), reading)
         counts.merge(doubles)
-        new[day] = added
+        if day in parts:
+            new[day] = added
     return Kept(new=new, counts=counts)
 
 
@@ -104,18 +119,20 @@ def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: Reading) -> tuple[in
 
     def make(after: Manifest | None) -> Made:
         nonlocal added, counts
-        counts = Counts()
+        counts, added = Counts(), 0
+        inputs = _inputs(after, unit.day, reading)
+        if not rows.num_rows and not _has_news(after, inputs):
+            raise NothingNewError
+        if after is not None and not rows.num_rows:
+            return _told(after, inputs)
         there = lake.read([after] if after else [], table=POINT)
         whole = merged([there, rows], counts)
         added = whole.num_rows - there.num_rows
-        inputs = _inputs(after, unit.day, reading)
         is_same = not added and _is_same(whole, there)
-        if after is not None and is_same and inputs == dict(after.inputs):
+        if is_same and not _has_news(after, inputs):
             raise NothingNewError
         if after is not None and is_same:
-            return Made(
-                files=after.files, counts=after.counts, inputs=inputs, partial=_sentences(inputs)
-            )
+            return _told(after, inputs)
         return Made(
             rows=whole,
             counts={word.value: number for word, number in counts.items()},
@@ -128,6 +145,16 @@ def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: Reading) -> tuple[in
     except NothingNewError:
         return 0, counts
     return added, counts
+
+
+def _has_news(after: Manifest | None, inputs: Mapping[str, str]) -> bool:
+    """Whether a unit without new points has something to tell."""
+    return inputs != dict(after.inputs) if after else bool(_sentences(inputs))
+
+
+def _told(after: Manifest, inputs: Mapping[str, str]) -> Made:
+    """The same points, of which something else is known now."""
+    return Made(files=after.files, counts=after.counts, inputs=inputs, partial=_sentences(inputs))
 
 
 def _is_same(one: pa.Table, other: pa.Table) -> bool:
@@ -144,6 +171,8 @@ def _inputs(after: Manifest | None, day: date, reading: Reading) -> dict[str, st
         # A run that dies before the next day must not claim to have fetched it.
         reached = min(reading.cursor_ms, begin + DAY_MS)
         old[CURSOR] = str(max(reached, int(old.get(CURSOR, 0))))
+    if reading.dialect:
+        old[DIALECT] = reading.dialect
     known: _Spans = tuple((begin_, end) for begin_, end in json.loads(old.pop(MISSING, "[]")))
     missing = [
         (max(one, begin), min(end, begin + DAY_MS))
@@ -191,5 +220,5 @@ def _sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
     ]
     return (
         *spans,
-        *(f"the file {name} ends too early" for name in json.loads(inputs.get(CUT, "[]"))),
+        *(f"the file {name} was not read whole" for name in json.loads(inputs.get(CUT, "[]"))),
     )

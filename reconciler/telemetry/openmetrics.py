@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import TelemetryError
-from reconciler.telemetry.answers import milliseconds, number_of
+from reconciler.telemetry.answers import number_of
 from reconciler.telemetry.series import Counts, Points, Series, Word
 from reconciler.telemetry.text_files import TextFile
+from reconciler.telemetry.times import TimeUnit, moment
 
 _SIMPLE: Final = re.compile(r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*", re.ASCII)  # fmt: skip
 _LABELS: Final = r"(?:[^\"{}]|\"(?:[^\"\\]|\\.)*\")*"
@@ -24,22 +25,22 @@ _MANY: Final = 1_000_000
 """So many points are gathered before stretches of series are given away."""
 
 _SECONDS: Final = 100_000_000_000
-"""OpenMetrics counts seconds, the classic format milliseconds. Seconds reach this in the year 5138, milliseconds did in 1973."""
+"""Seconds reach this in the year 5138, milliseconds did in 1973."""
 
 
-def read(path: Path, counts: Counts, *, at_ms: int | None = None) -> Iterator[Series]:
+def read(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator[Series]:
     """The series of a file; a long one comes in stretches.
 
     Args:
         path: Text, or ``.gz`` of it.
         counts: ``truncated`` where OpenMetrics ends without ``# EOF`` or any file in the middle of a line;
-            ``bad_line`` with file and line; ``no_time``.
-        at_ms: When samples without a time were read; ``None`` = they are not used.
+            ``bad_line`` with file and line; ``no_time`` for samples without a time of their own.
+        unit: How times are written. OpenMetrics counts seconds, the classic format milliseconds; their size tells.
 
     Raises:
         TelemetryError: The file cannot be read, or nothing in it is a sample.
     """
-    gathered = _Gathered(str(path), counts, at_ms)
+    gathered = _Gathered(str(path), counts, unit)
     with TextFile(path) as file:
         rest, number = "", 0
         while block := file.read():
@@ -68,14 +69,15 @@ def read(path: Path, counts: Counts, *, at_ms: int | None = None) -> Iterator[Se
 class _Gathered:
     """Points by series, while lines come in."""
 
-    def __init__(self, where: str, counts: Counts, at_ms: int | None) -> None:
+    def __init__(self, where: str, counts: Counts, unit: TimeUnit) -> None:
         self.points = 0
         self.samples = 0
         self.seconds = False
         self.ended = False
         self._where = where
         self._counts = counts
-        self._at_ms = at_ms
+        self._unit = unit
+        self._may_be_seconds = unit in {TimeUnit.AUTO, TimeUnit.SECONDS}
         self._heads: dict[str, tuple[str, dict[str, str], Points]] = {}
 
     def given(self) -> Iterator[Series]:
@@ -133,15 +135,12 @@ class _Gathered:
         return None if cut is None else _SIMPLE.fullmatch(cut["sample"])
 
     def _moment(self, text: str | None) -> int | None:
-        if text is None:
-            return self._at_ms
-        number = number_of(text)
+        number = None if text is None else number_of(text)
         if number is None:
             return None
-        if abs(number) < _SECONDS:
+        if self._may_be_seconds and abs(number) < _SECONDS:
             self.seconds = True
-            return milliseconds(number)
-        return milliseconds(number / 1000)
+        return moment(number, self._unit)
 
     def _head(self, text: str) -> tuple[str, dict[str, str], Points] | None:
         try:

@@ -1,6 +1,5 @@
 """A client of the Prometheus HTTP API: what there is, and raw samples. Deadlines, sizes, retries; the server's own words."""
 
-import asyncio
 import email.utils
 import ipaddress
 import json
@@ -16,6 +15,7 @@ from reconciler.errors import TelemetryAway, TelemetryError
 from reconciler.ports import Clock
 from reconciler.telemetry.answers import series_of
 from reconciler.telemetry.http_config import HttpConfig
+from reconciler.telemetry.proxies import proxy_for
 from reconciler.telemetry.series import Counts, Series, Word
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
@@ -23,6 +23,11 @@ _SPLIT_WORDS: Final = (
     "too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series", "too large",
     "max number", "time range", "maximum",
 )  # fmt: skip
+_SLOW_STATUSES: Final = frozenset({408, 504})
+_SLOW_WORDS: Final = ("timed out", "timeout", "deadline exceeded")
+_SLOW_TRIES: Final = 3
+"""So many tries in a row, of whatever query, may take too long before the query is held to be too much."""
+
 _HINTS: Final[dict[int, str]] = {
     400: "the server could not read the query: check telemetry.matchers",
     401: "give credentials with --http-config",
@@ -35,6 +40,14 @@ _MOST_WORDS: Final = 300
 
 class TooLarge(TelemetryError):
     """The answer, or the work for it, is more than the server or we allow: ask for less at once."""
+
+
+class TooSlow(TooLarge, TelemetryAway):
+    """It took longer than the server or we wait, again and again: ask for less at once, or later."""
+
+
+class _Late(TelemetryAway):
+    """One try took too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +99,13 @@ class Prometheus:
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._config = HttpConfig() if config is None else config
-        self._address = _checked(address, authorized=self._config.authorized)
+        self._address = _checked(address, self._config)
         self.shown = urlsplit(self._address).netloc
         self._clock = clock
         self._bounds = bounds
+        own = _loopback(urlsplit(self._address).hostname or "")
+        self._proxy = self._config.proxy or ("" if own else proxy_for(self._address))
+        self._late = 0
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -98,7 +114,6 @@ class Prometheus:
                 total=self._bounds.total_seconds, connect=self._bounds.connect_seconds
             ),
             headers=dict(self._config.headers),
-            trust_env=True,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self
@@ -143,7 +158,7 @@ class Prometheus:
         take it off here.
 
         Raises:
-            TooLarge: It is too much for one query.
+            TooLarge: It is too much for one query, or takes too long (:class:`TooSlow`).
             TelemetryError: The server refuses.
             TelemetryAway: It does not answer.
         """
@@ -186,9 +201,14 @@ class Prometheus:
         while True:
             wrong, pause = await self._tried(path, pairs, method)
             if isinstance(wrong, dict):
+                self._late = 0
                 return wrong
             if not isinstance(wrong, TelemetryAway):
                 raise wrong
+            if isinstance(wrong, _Late):
+                self._late += 1
+                if self._late >= _SLOW_TRIES:
+                    raise TooSlow(wrong.message, status=wrong.status, hint=wrong.hint)
             breather = next(breathers, None)
             if breather is None or pause > self._bounds.wait_seconds:
                 raise wrong
@@ -203,12 +223,8 @@ class Prometheus:
             reply = await self._sent(path, pairs, method)
         except TooLarge as large:
             return large, 0.0
-        except (aiohttp.ClientSSLError, aiohttp.InvalidURL) as error:
-            return self._wrong(
-                path, self._words(error), hint="see tls_config of --http-config"
-            ), 0.0
-        except (aiohttp.ClientError, TimeoutError, OSError, EOFError) as error:
-            return self._away(path, self._words(error)), 0.0
+        except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
+            return self._unsent(path, error), 0.0
         if 200 <= reply.status < 300:
             try:
                 decoded = json.loads(reply.body)
@@ -219,6 +235,23 @@ class Prometheus:
                 ), 0.0
             return self._accepted(path, decoded), 0.0
         return self._refused(path, reply), _retry_after(reply, self._clock.now())
+
+    def _unsent(self, path: str, error: Exception) -> TelemetryError:
+        """Why there is no reply at all."""
+        words = "failed: " + self._config.hidden_in(str(error) or type(error).__name__)
+        match error:
+            case aiohttp.ClientSSLError() | aiohttp.InvalidURL():
+                return self._wrong(path, words, hint="see tls_config of --http-config")
+            case aiohttp.ConnectionTimeoutError():
+                told = f"was not connected to within {self._bounds.connect_seconds:.0f} s"
+                return self._away(path, told)
+            case TimeoutError():
+                told = f"did not answer within {self._bounds.total_seconds:.0f} s"
+                return self._away(path, told, late=True)
+            case aiohttp.ClientError() | OSError() | EOFError():
+                return self._away(path, words)
+            case _:  # what aiohttp finds wrong with a request before it leaves
+                return self._wrong(path, words, hint="see --http-config")
 
     def _accepted(self, path: str, decoded: object) -> dict[str, Any] | TelemetryError:
         if not isinstance(decoded, dict) or decoded.get("status") != "success":
@@ -248,8 +281,11 @@ class Prometheus:
                 f"{path} {told}", where=self.shown, status=reply.status,
                 hint="narrower telemetry.matchers, or a higher --query.max-samples on the server",
             )  # fmt: skip
-        if reply.status in _LATER:
-            return self._away(path, told, status=reply.status)
+        slow = reply.status in _SLOW_STATUSES or (
+            reply.status in {*_LATER, 422} and any(one in words.lower() for one in _SLOW_WORDS)
+        )
+        if slow or reply.status in _LATER:
+            return self._away(path, told, status=reply.status, late=slow)
         return self._wrong(path, told, status=reply.status, hint=_HINTS.get(reply.status, ""))
 
     async def _sent(self, path: str, pairs: list[tuple[str, str]], method: str) -> _Reply:
@@ -259,7 +295,7 @@ class Prometheus:
             method, address, params=pairs if method == "GET" else None,
             data=pairs if method == "POST" else None, allow_redirects=False,
             ssl=self._config.tls if self._config.tls is not None else True,
-            server_hostname=self._config.server_name or None, proxy=self._config.proxy or None,
+            server_hostname=self._config.server_name or None, proxy=self._proxy or None,
         ) as response:  # fmt: skip
             parts, size = [], 0
             async for part in response.content.iter_chunked(262_144):
@@ -273,22 +309,17 @@ class Prometheus:
             lower = {name.lower(): value for name, value in response.headers.items()}
             return _Reply(status=response.status, headers=lower, body=b"".join(parts))
 
-    def _words(self, error: BaseException) -> str:
-        if isinstance(error, TimeoutError | asyncio.TimeoutError):
-            return f"did not answer within {self._bounds.total_seconds:.0f} s"
-        return "failed: " + self._config.hidden_in(str(error) or type(error).__name__)
-
     def _wrong(self, path: str, told: str, *, status: int = 0, hint: str = "") -> TelemetryError:
         return TelemetryError(f"{path} {told}", where=self.shown, status=status, hint=hint)
 
-    def _away(self, path: str, told: str, *, status: int = 0) -> TelemetryAway:
-        return TelemetryAway(
+    def _away(self, path: str, told: str, *, status: int = 0, late: bool = False) -> TelemetryAway:
+        return (_Late if late else TelemetryAway)(
             f"{path} {told}", where=self.shown, status=status,
             hint="check telemetry.prometheus, the network and the load of the server",
         )  # fmt: skip
 
 
-def _checked(address: str, *, authorized: bool) -> str:
+def _checked(address: str, config: HttpConfig) -> str:
     try:
         split = urlsplit(address)
         host = split.hostname
@@ -306,7 +337,8 @@ def _checked(address: str, *, authorized: bool) -> str:
         )
     if split.query or split.fragment:
         raise TelemetryError("telemetry.prometheus has a query or fragment in it")
-    if authorized and split.scheme == "http" and not _loopback(host):
+    stays = _loopback(host) and not config.proxy
+    if config.authorized and split.scheme == "http" and not stays:
         raise TelemetryError(
             f"{split.netloc} would get the credentials over an open line", hint="use https"
         )

@@ -258,7 +258,7 @@ def test_a_cut_file_is_told_with_its_place_and_its_days_are_partial(kquota, proj
     assert done.code == 0, done.err
     assert "1 truncated: " in done.out
     assert "ends in the middle of an answer" in done.out
-    assert "PARTIAL: the file export.json ends too early" in done.out
+    assert "PARTIAL: the file export.json was not read whole" in done.out
 
 
 def test_two_ingests_at_once_keep_the_union(project, folder):

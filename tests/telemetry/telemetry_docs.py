@@ -30,7 +30,7 @@ ADVICE: dict[Word, str] = {
     Word.GROUP_ENTITY: NOTHING,
     Word.NOT_TEXT: "look for what writes such names",
     Word.CLOCK_AHEAD: "correct the clocks of the server and of this machine",
-    Word.NOT_A_TIME: "say in which unit times are",
+    Word.NOT_A_TIME: "say in which unit times are: `--time-unit`",
     Word.NO_TIME: "export with times",
     Word.DUPLICATES: NOTHING,
     Word.CONTRADICTIONS: "two servers without a replica label? Add one",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError
 from reconciler.telemetry import columns
-from reconciler.telemetry.columns import TimeUnit
 from reconciler.telemetry.series import Counts, Series, Word
+from reconciler.telemetry.times import TimeUnit
 
 T = 1_700_000_000_000
 AT = datetime.fromtimestamp(T / 1000, UTC)
@@ -35,7 +35,8 @@ def csv(tmp_path: Path, text: str) -> Path:
 
 def read(path: Path, unit: TimeUnit = TimeUnit.AUTO) -> tuple[list[Series], Counts]:
     counts = Counts()
-    return list(columns.read(path, counts, unit=unit)), counts
+    reader = columns.csv if ".csv" in path.name else columns.parquet
+    return list(reader(path, counts, unit)), counts
 
 
 def told(series: list[Series]) -> list[tuple[str, dict[str, str], list[tuple[int, float]]]]:

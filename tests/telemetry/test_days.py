@@ -233,7 +233,7 @@ def test_a_file_that_ends_too_early_makes_its_days_partial_until_it_is_read_whol
     rows = table([*broker(1, times(3)), *gauge("rate", times(3), 5, kind="produce", user="u")])
     keep(where, "c", rows, Reading(cut_files=frozenset({"a.json"})))
     (report,) = bring_up(where)
-    assert report.partial == ("the file a.json ends too early",)
+    assert report.partial == ("the file a.json was not read whole",)
     keep(where, "c", rows, Reading(read_files=frozenset({"a.json"})))
     (report,) = bring_up(where)
     assert report.partial == ()

@@ -14,7 +14,7 @@ from reconciler.telemetry.fetching import Chunk, Discovered, Wanted
 from reconciler.telemetry.prometheus import BOUNDS, Bounds, Prometheus, TooLarge
 from reconciler.telemetry.series import Counts, Word
 from tests.fakes.clock import FakeClock
-from tests.fakes.prometheus import FakePrometheus, Fault
+from tests.fakes.prometheus import QUERY, FakePrometheus, Fault, error
 
 WINDOW = 3_600_000
 T = 1_700_000_000_000 - 1_700_000_000_000 % WINDOW
@@ -138,6 +138,41 @@ def test_one_series_that_is_too_large_is_an_error_that_names_it() -> None:
         fetch(server, T, T + WINDOW)
 
 
+class Slow(FakePrometheus):
+    """Too slow for queries of more than some time."""
+
+    most_ms = 0
+
+    def _query(self, query: str, time: int) -> object:
+        found = QUERY.fullmatch(query)
+        assert found is not None
+        if int(found[2]) > self.most_ms:
+            return Fault(status=503, text=error("query timed out in expression evaluation", "timeout"))
+        return super()._query(query, time)
+
+
+def slow(most_ms: int) -> Slow:
+    server = Slow()
+    server.most_ms = most_ms
+    server.put("m", [(T + at * 300_000, str(at)) for at in range(12)])
+    return server
+
+
+def test_what_takes_too_long_is_asked_for_in_halves_of_time() -> None:
+    server = slow(WINDOW // 4)
+    found, counts = fetch(server, T, T + WINDOW)
+    assert fetched(found) == stored(server, T, T + WINDOW)
+    assert counts[Word.SPLITS] == 3
+
+
+def test_a_server_that_cannot_give_a_minute_is_away_and_is_not_asked_forever() -> None:
+    server = slow(0)
+    with pytest.raises(TelemetryAway, match="timed out"):
+        fetch(server, T, T + WINDOW)
+    # Three times at first, then once for each half.
+    assert len(server.asked) == 3 + 5
+
+
 def test_queries_are_bounded_and_matchers_go_along() -> None:
     server = FakePrometheus()
     names = [f"m{one}" for one in range(12)]
@@ -207,6 +242,53 @@ def test_what_is_there_is_discovered_with_its_labels() -> None:
     assert "go_threads" not in everything.labels
     assert dialect_table.shipped().detected(everything.labels).name == "jmx_exporter"
     assert {one["__name__"] for one in everything.series} == {"up", "kafka_server_quota_byte_rate"}
+
+
+TOTAL = "kafka_server_brokertopicmetrics_bytesin_total"
+BYTE_RATE = "kafka_server_quota_byte_rate"
+
+
+def topics(server: FakePrometheus) -> FakePrometheus:
+    server.put("up", [(T, "1")])
+    server.put(BYTE_RATE, [(T, "1")], resource="Produce", user="u")
+    server.put(TOTAL, [(T, "9")])
+    for topic in range(5):
+        server.put(TOTAL, [(T, "1")], topic=f"t{topic}")
+    return server
+
+
+def test_series_of_single_topics_are_neither_discovered_nor_fetched() -> None:
+    server = topics(FakePrometheus())
+    found = discovered(server)
+    assert [one for one in found.series if one["__name__"] == TOTAL] == [{"__name__": TOTAL}]
+    assert 'topic=""' in next(one for one in server.asked[-1][1]["match[]"] if TOTAL in one)
+    dialects = dialect_table.shipped()
+    assert dialects.excluded(TOTAL) == ("topic",)
+    wanted = Wanted(metric=TOTAL, without=dialects.excluded(TOTAL))
+    (chunk,), _ = fetch(topics(FakePrometheus()), T, T + WINDOW, [wanted])
+    assert fetched([chunk]) == [((("__name__", TOTAL),), T, 9.0)]
+
+
+def test_split_by_a_label_series_of_single_topics_stay_out() -> None:
+    server = topics(FakePrometheus())
+    for instance in range(6):
+        server.put(TOTAL, [(T, "9")], instance=f"b{instance}")
+    server.max_samples = 2
+    (chunk,), _ = fetch(server, T, T + WINDOW, [Wanted(metric=TOTAL, without=("topic",))])
+    assert len(fetched([chunk])) == 7
+
+
+def test_a_warning_while_series_are_looked_for_makes_what_was_found_partial() -> None:
+    assert not discovered(topics(FakePrometheus())).partial
+    whole = '{"status":"success","data":[%s],"warnings":["a store is away"]}'
+    for faults in (
+        [Fault(text=whole % f'"{BYTE_RATE}"')],
+        [Fault(text=whole % '"go_threads"')],
+        [Fault(status=503), Fault(text=whole % f'"{BYTE_RATE}"')],
+    ):
+        server = topics(FakePrometheus())
+        server.faults = list(faults)
+        assert discovered(server).partial
 
 
 def test_discovery_keeps_to_the_matchers() -> None:

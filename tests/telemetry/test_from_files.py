@@ -70,9 +70,9 @@ def written(folder, name, series=SERIES):
 @pytest.mark.parametrize("name", ["a.json", "a.om", "a.csv", "a.parquet"])
 def test_every_format_comes_to_the_same_samples(tmp_path, name):
     where = lake()
-    arrived, _ = read(where, written(tmp_path, name))
+    brought = read(where, written(tmp_path, name))
     found = samples(where)
-    assert arrived["id-o"].failures == []
+    assert brought.failures == ()
     assert len(found) == 2 * 2 * 40
     assert found[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
 
@@ -96,10 +96,10 @@ def test_a_file_of_several_clusters_is_told_apart_and_strangers_are_counted(tmp_
         *recorded_use.recorded(BEGIN, 40, cluster="payments"),
         *recorded_use.recorded(BEGIN, 40, cluster="unknown"),
     ]
-    arrived, counts = read(where, written(tmp_path, "a.json", mixed), sources=(ORDERS, PAYMENTS))
+    brought = read(where, written(tmp_path, "a.json", mixed), sources=(ORDERS, PAYMENTS))
     assert len(samples(where, ORDERS)) == len(samples(where, PAYMENTS)) == 160
-    assert counts[Word.OTHER_CLUSTER] == 12
-    assert [sum(one.new.values()) for one in arrived.values()] == [480, 480]
+    assert brought.counts[Word.OTHER_CLUSTER] == 12
+    assert [sum(one.new.values()) for one in brought.arrived.values()] == [480, 480]
 
 
 def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partial(tmp_path):
@@ -107,9 +107,9 @@ def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partia
     path = written(tmp_path, "a.json")
     text = path.read_text()
     path.write_text(text[: len(text) * 2 // 3])
-    _, counts = read(where, path)
-    assert counts[Word.TRUNCATED] == 1
-    assert {one.partial for one in where.manifests(POINT)} == {("the file a.json ends too early",)}
+    brought = read(where, path)
+    assert brought.counts[Word.TRUNCATED] == 1
+    assert {one.partial for one in where.manifests(POINT)} == {("the file a.json was not read whole",)}
     path.write_text(text)
     read(where, path)
     assert {one.partial for one in where.manifests(POINT)} == {()}
@@ -120,8 +120,8 @@ def test_a_damaged_file_is_a_failure_and_the_others_are_read(tmp_path):
     where = lake()
     bad = tmp_path / "b.parquet"
     bad.write_bytes(b"PAR1 and then nothing")
-    arrived, _ = read(where, bad, written(tmp_path, "a.json"))
-    assert "b.parquet" in arrived["id-o"].failures[0]
+    brought = read(where, bad, written(tmp_path, "a.json"))
+    assert "b.parquet" in brought.failures[0]
     assert len(samples(where)) == 160
 
 
@@ -145,18 +145,18 @@ def test_a_file_with_nothing_of_the_cluster_is_said(tmp_path):
     other = Source(
         cluster="x", cluster_id="id-x", matchers=matchers.parsed('cluster="x"'), scrape_ms=30_000
     )
-    arrived, counts = read(lake(), written(tmp_path, "a.json"), sources=(other,))
-    assert "nothing" in arrived["id-x"].remarks[0]
-    assert counts[Word.OTHER_CLUSTER] == len(SERIES)
+    brought = read(lake(), written(tmp_path, "a.json"), sources=(other,))
+    assert "nothing" in brought.arrived["id-x"].remarks[0]
+    assert brought.counts[Word.OTHER_CLUSTER] == len(SERIES)
 
 
 def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):
     where = lake()
     turned = [(name, labels, points[::-1]) for name, labels, points in SERIES]
-    arrived, _ = read(where, written(tmp_path, "a.json", turned))
+    brought = read(where, written(tmp_path, "a.json", turned))
     straight = lake()
     read(straight, written(tmp_path, "b.json"))
-    assert arrived["id-o"].tally.named() == {"time_backwards": len(SERIES) * 39}
+    assert brought.arrived["id-o"].tally.named() == {"time_backwards": len(SERIES) * 39}
     assert samples(where) == samples(straight)
 
 

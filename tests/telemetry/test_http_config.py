@@ -56,6 +56,25 @@ def test_headers_and_a_proxy_go_along(tmp_path: Path) -> None:
     assert not config.authorized
 
 
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("Authorization", True), ("authorization", True), ("Cookie", True), ("X-Api-Key", True),
+        ("PRIVATE-TOKEN", True), ("X-Anything", True), ("x-scope-orgid", False), ("THANOS-TENANT", False),
+        ("AccountID", False), ("User-Agent", False),
+    ],
+)  # fmt: skip
+def test_every_header_that_may_be_a_key_is_a_credential(
+    tmp_path: Path, name: str, *, counts: bool
+) -> None:
+    config = read(tmp_path, f"headers: {{{name}: {PLANTED}}}")
+    assert config.authorized is counts
+    assert PLANTED not in config.hidden_in(f"a {PLANTED}")
+    if counts:
+        with pytest.raises(TelemetryError, match="open line"):
+            Prometheus("http://prometheus:9090", clock=FakeClock(), config=config)
+
+
 def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, "") == HttpConfig()
 
@@ -79,6 +98,12 @@ def test_short_secrets_are_not_looked_for(tmp_path: Path) -> None:
         ("authorization: {credentials_file: gone.txt}", "cannot be read"),
         ("basic_auth: {username: u, password: 12345678}", "put it in quotes"),
         (f'bearer_token: "{PLANTED}\\nX-Other: 1"', "line break"),
+        (f'headers: {{X-Key: "{PLANTED}\\nX-Other: 1"}}', "'X-Key' has a character"),
+        (f'headers: {{"X Key": {PLANTED}}}', "'X Key' has a character"),
+        (
+            f"bearer_token: {PLANTED}\nheaders: {{authorization: {PLANTED}}}",
+            "headers.Authorization exclude each other",
+        ),
         (f"- {PLANTED}", "no mapping"),
         ("oauth2: {}", "'oauth2'"),
         ("tls_config: {cert_file: x}", "belong together"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reconciler.errors import TelemetryError
 from reconciler.telemetry import openmetrics
 from reconciler.telemetry.series import Counts, Points, Series, Word
+from reconciler.telemetry.times import TimeUnit
 
 T = 1_700_000_000
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
@@ -20,12 +21,12 @@ LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(
 
 
 def read(
-    tmp_path: Path, text: str | bytes, at_ms: int | None = None
+    tmp_path: Path, text: str | bytes, unit: TimeUnit = TimeUnit.AUTO
 ) -> tuple[list[Series], Counts]:
     path = tmp_path / "metrics.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     counts = Counts()
-    return list(openmetrics.read(path, counts, at_ms=at_ms)), counts
+    return list(openmetrics.read(path, counts, unit)), counts
 
 
 def escaped(text: str) -> str:
@@ -83,11 +84,27 @@ def test_exemplars_are_left_out(tmp_path: Path) -> None:
     assert dict(counts) == {}
 
 
-def test_samples_without_a_time_need_one_from_outside(tmp_path: Path) -> None:
+def test_samples_without_a_time_are_not_used(tmp_path: Path) -> None:
     found, counts = read(tmp_path, "m 1\n")
     assert (found, dict(counts)) == ([], {Word.NO_TIME: 1})
-    found, counts = read(tmp_path, "m 1\n", at_ms=T)
-    assert found == [Series(name="m", labels={}, points=Points([T], [1.0]))]
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "at"),
+    [
+        ("20000", TimeUnit.MILLISECONDS, 20_000),
+        ("20000", TimeUnit.AUTO, 20_000_000),
+        ("200000000000", TimeUnit.SECONDS, 200_000_000_000_000),
+        ("1700000000000000", TimeUnit.AUTO, T * 1000),
+        ("1700000000000000", TimeUnit.MICROSECONDS, T * 1000),
+        ("1700000000000.5", TimeUnit.MILLISECONDS, T * 1000),
+    ],
+)
+def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
+    tmp_path: Path, text: str, unit: TimeUnit, at: int
+) -> None:
+    found, _ = read(tmp_path, f"m 1 {text}\n# EOF\n", unit)
+    assert found == [Series(name="m", labels={}, points=Points([at], [1.0]))]
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,17 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from pathlib import Path
 
 import pytest
 
 from reconciler.errors import TelemetryAway, TelemetryError
 from reconciler.telemetry.http_config import HttpConfig
-from reconciler.telemetry.prometheus import Bounds, Prometheus, TooLarge
+from reconciler.telemetry.prometheus import Bounds, Prometheus, TooLarge, TooSlow
+from reconciler.telemetry.proxies import proxy_for
 from reconciler.telemetry.series import Series, Word
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault, error
@@ -144,6 +147,49 @@ def test_a_server_that_never_answers_is_given_up_in_time() -> None:
     server.faults = [Fault(hang=True)] * 6
     with pytest.raises(TelemetryAway, match="did not answer within"):
         raw(server, bounds=Bounds(total_seconds=0.05))
+    assert len(server.asked) == 3
+
+
+LATE = error("query timed out in expression evaluation", "timeout")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=503, text=LATE),
+        Fault(status=504, text="<html>Gateway Time-out</html>"),
+        Fault(status=422, text=error("context deadline exceeded", "execution")),
+    ],
+)
+def test_what_times_out_again_and_again_is_too_much_at_once(fault: Fault) -> None:
+    server = filled()
+    server.faults = [fault] * 9
+    with pytest.raises(TooSlow) as slow:
+        raw(server)
+    assert isinstance(slow.value, TooLarge)
+    assert slow.value.retriable
+    assert len(server.asked) == 3
+
+
+def test_an_answer_begins_the_count_of_late_ones_anew() -> None:
+    server = filled()
+
+    async def twice(client: Prometheus) -> object:
+        for _ in range(2):
+            server.faults = [Fault(status=503, text=LATE)] * 2
+            assert await client.raw(ALL, T, T + 1000)
+        return client.counts[Word.RETRIES]
+
+    assert run(server, twice)[0] == 4
+
+
+@pytest.mark.parametrize("words", ["compacting", "the pool is empty"])
+def test_a_server_that_is_away_for_another_reason_is_not_asked_for_less(words: str) -> None:
+    server = filled()
+    server.faults = [Fault(status=503, text=words)] * 9
+    with pytest.raises(TelemetryAway) as away:
+        raw(server)
+    assert not isinstance(away.value, TooLarge)
     assert len(server.asked) == 6
 
 
@@ -259,3 +305,64 @@ def test_credentials_want_tls_unless_it_is_this_machine() -> None:
     Prometheus("https://p", clock=FakeClock(), config=config)
     with pytest.raises(TelemetryError, match="open line"):
         Prometheus("http://prometheus:9090", clock=FakeClock(), config=config)
+    proxied = replace(config, proxy="http://proxy:3128")
+    with pytest.raises(TelemetryError, match="open line"):
+        Prometheus("http://127.0.0.1:9090", clock=FakeClock(), config=proxied)
+
+
+def test_logins_of_netrc_go_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text(f"machine 127.0.0.1 login u password {PLANTED}\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    without, with_one = filled(), filled()
+    raw(without)
+    assert "Authorization" not in without.headers[0]
+    # With a header of our own aiohttp would refuse to send both.
+    raw(with_one, config=HttpConfig(headers={"Authorization": "Bearer x"}, authorized=True))
+    assert with_one.headers[0]["Authorization"] == "Bearer x"
+
+
+@pytest.mark.parametrize(
+    ("address", "proxy"),
+    [
+        ("http://prometheus:9090", "http://plain:3128"),
+        ("https://prometheus", "http://u:p@safe:3128"),
+        ("https://inside.example", ""),
+    ],
+)
+def test_a_proxy_of_the_environment_is_used(
+    monkeypatch: pytest.MonkeyPatch, address: str, proxy: str
+) -> None:
+    for name, value in (
+        ("http_proxy", "http://plain:3128"),
+        ("https_proxy", "http://u:p@safe:3128"),
+        ("no_proxy", "example,inside.example"),
+    ):
+        monkeypatch.setenv(name, value)
+        monkeypatch.delenv(name.upper(), raising=False)
+    assert proxy_for(address) == proxy
+
+
+def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = filled()
+
+    async def whole() -> tuple[Series, ...]:
+        async with server:
+            monkeypatch.setenv("http_proxy", server.url)
+            monkeypatch.delenv("no_proxy", raising=False)
+            monkeypatch.delenv("NO_PROXY", raising=False)
+            async with Prometheus("http://prometheus.invalid:9090", clock=FakeClock()) as client:
+                return await client.raw(ALL, T, T + 1000)
+
+    assert len(asyncio.run(whole())) == 1
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert len(raw(filled())[0]) == 1
+
+
+def test_what_no_request_can_carry_is_an_error_of_ours() -> None:
+    config = HttpConfig(headers={"X-Key": "a\nb"}, authorized=True)
+    with pytest.raises(TelemetryError, match="failed"):
+        raw(filled(), config=config)
