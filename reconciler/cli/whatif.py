@@ -228,7 +228,7 @@ def _told(
         {kind: published.seen(kind) for kind in kinds},
         frozenset(kinds),
         callback=callback,
-        recorded=published.state,
+        recorded=published.recorded,
     )
     try:
         rows = _rows(published, question)

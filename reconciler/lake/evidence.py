@@ -17,8 +17,10 @@ from reconciler.lake.looks import state_of
 from reconciler.lake.manifest import states_of
 from reconciler.lake.skipping import Skipping, matches
 from reconciler.lake.store import Store
+from reconciler.quota.keys import Key
 from reconciler.quota.state import State
 from reconciler.usage.findings import Evidence
+from reconciler.usage.recorded import Recorded
 from reconciler.usage.samples import Cadence, Censored, QuotaType, Sample, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, GroupKind
@@ -45,11 +47,13 @@ class Published:
     Attributes:
         note: What it is and how good.
         state: The limits in force at the end of the window; ``None`` = nobody looked.
+        recorded: The limits under which the window was recorded; ``None`` = nobody looked.
         cadence: How often brokers were read.
     """
 
     note: Evidence
     state: State | None = None
+    recorded: Recorded | None = None
     cadence: Cadence = UNKNOWN_PACE
     _measured: frozenset[QuotaType] = frozenset()
     _seen: Seen = field(default_factory=dict[QuotaType, Mapping[str, frozenset[Bucket]]])
@@ -176,10 +180,14 @@ def _whole(store: Store, latest: Latest, note: Evidence) -> Published:
             latest.of(USAGE_SAMPLE),
         )
         seen = pool.map(lambda one: _small(store, one), latest.of(BUCKET_SEEN))
-        limits = pool.map(lambda one: _small(store, one), latest.of(QUOTA_ENTRY))
+        limits = pool.map(lambda one: (one.source, _small(store, one)), latest.of(QUOTA_ENTRY))
+        states = {name: state_of(rows, latest.cluster_id) for name, rows in limits}
+        if latest.snapshot_id:  # a look that found no limits has no file
+            _ = states.setdefault(latest.snapshot_id, State())
         return Published(
             note=note,
-            state=_state(latest, limits),
+            state=states.get(latest.snapshot_id),
+            recorded=_recorded(latest, states),
             cadence=latest.pace,
             _measured=frozenset(latest.measured),
             _seen=_seen(seen),
@@ -187,10 +195,10 @@ def _whole(store: Store, latest: Latest, note: Evidence) -> Published:
         )
 
 
-def _state(latest: Latest, limits: Iterable[pa.Table]) -> State | None:
-    """A look that found no limits has no file."""
-    found = [state_of(one, latest.cluster_id) for one in limits]
-    return found[0] if found else (State() if latest.snapshot_id else None)
+def _recorded(latest: Latest, states: Mapping[str, State]) -> Recorded | None:
+    """The limits of the window by the looks that have a file."""
+    beyond = frozenset(key for key in Key if latest.counts.get(f"{latest_.BEYOND} {key}"))
+    return Recorded(states=tuple(states.values()), beyond=beyond) if states else None
 
 
 def _small(store: Store, part: Part) -> pa.Table:
@@ -231,7 +239,11 @@ def _note(latest: Latest, source: str) -> Evidence:
         coverage_ppm=latest.coverage_ppm,
         snapshot_id=latest.snapshot_id,
         partial=latest.partial,
-        counts=states_of(latest.counts),  # earlier publications counted coverage and zeros, too
+        counts={  # earlier publications counted coverage and zeros, too
+            name: amount
+            for name, amount in states_of(latest.counts).items()
+            if not name.startswith(latest_.BEYOND)
+        },
     )
 
 

@@ -40,6 +40,9 @@ BUCKET_SEEN: Final = Table(
 )
 """How many samples of each bucket a broker has on a day: a preview learns from it who was there, and reads no samples for that."""
 
+BEYOND: Final = "ways_beyond"
+"""Stands before a key among the counts: its clients were counted in more ways than the files of limits say."""
+
 TABLES: Final = {one.name: one for one in (USAGE_SAMPLE, TARGET_UP, QUOTA_ENTRY, BUCKET_SEEN)}
 """What evidence is made of."""
 

@@ -15,6 +15,7 @@ from reconciler.lake.manifest import Manifest
 from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, State, limits_of
+from reconciler.usage.recorded import Recorded, Ways
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 
@@ -41,12 +42,16 @@ class Seen:
         look: The last complete look before the end; ``None`` = nobody looked.
         entries: Its rows of ``quota_entry``.
         changes: How many limits were set, altered or removed between two looks, since the last look before the window.
+        earlier: Of looks that hold inside the window, one for each way of counting clients; none equals the last one.
+        beyond: Keys that were counted in more ways than that.
         incomplete: Looks whose rows are not all there; they count as none.
     """
 
     look: Look | None
     entries: pa.Table
     changes: int = 0
+    earlier: tuple[pa.Table, ...] = ()
+    beyond: frozenset[Key] = frozenset()
     incomplete: tuple[str, ...] = field(default_factory=tuple)
 
     def aged(self, to_ms: int) -> str:
@@ -59,6 +64,26 @@ class Seen:
             f"nobody looked at the limits for {age_ms // DAY_MS} days: those of"
             f" {seen:%Y-%m-%d %H:%M} UTC count as in force"
         )
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        """Sentences about keys of which nothing can be told."""
+        return tuple(
+            f"{key}: limits changed so often that who was counted with whom is not known"
+            for key in sorted(self.beyond)
+        )
+
+    def recorded(self, path: str = "") -> Recorded:
+        """Under which limits the window was recorded.
+
+        Args:
+            path: Where the rows come from, for errors.
+
+        Raises:
+            LakeDamaged: A row cannot be true.
+        """
+        states = tuple(state_of(one, path) for one in (*self.earlier, self.entries))
+        return Recorded(states=states, beyond=self.beyond)
 
 
 def state_of(rows: pa.Table, path: str = "") -> State:
@@ -135,7 +160,7 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Seen:
     snapshots = lake.manifests(SNAPSHOT, [cluster_id], to_day=last)
     entries = {one.unit.day: one for one in lake.manifests(QUOTA_ENTRY, [cluster_id], to_day=last)}
     looks, incomplete = _looks(lake, snapshots, from_ms, to_ms)
-    counted = _Counted()
+    counted, kept = _Counted(), _Kept(cluster_id)
     newest: tuple[Look, pa.Table] | None = None
     for day in sorted({day_of(one.observed_at_ms) for one in looks}):
         of_day = [entries[day]] if day in entries else []
@@ -146,13 +171,19 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Seen:
                 incomplete.append(look.snapshot_id)
                 continue
             counted.add(found, counts=look.observed_at_ms >= from_ms)
+            kept.add(found)
             newest = look, found
     if newest is None:
         return Seen(
             look=None, entries=lake.read((), table=QUOTA_ENTRY), incomplete=tuple(incomplete)
         )
     return Seen(
-        look=newest[0], entries=newest[1], changes=counted.changes, incomplete=tuple(incomplete)
+        look=newest[0],
+        entries=newest[1],
+        changes=counted.changes,
+        earlier=kept.unlike(newest[1]),
+        beyond=frozenset(kept.ways.beyond),
+        incomplete=tuple(incomplete),
     )
 
 
@@ -169,6 +200,30 @@ class _Counted:
             old, new = (dict(_pairs(one)) for one in (self._before, now))
             self.changes += sum(old.get(pair) != new.get(pair) for pair in old.keys() | new.keys())
         self._before = now
+
+
+class _Kept:
+    """Keeps one look for each way of counting; who has a limit decides that, so a look that only has other numbers is not taken apart."""
+
+    def __init__(self, path: str) -> None:
+        self.ways = Ways()
+        self._path = path
+        self._names: set[frozenset[tuple[str, str]]] = set()
+        self._tables: list[pa.Table] = []
+
+    def add(self, rows: pa.Table) -> None:
+        names = frozenset(
+            zip(*(rows.column(name).to_pylist() for name in _VALUES[1:3]), strict=True)
+        )
+        if names not in self._names:
+            self._names.add(names)
+            if self.ways.add(state_of(rows, self._path)):
+                self._tables.append(rows)
+
+    def unlike(self, last: pa.Table) -> tuple[pa.Table, ...]:
+        """Those that do not say the same as the last one."""
+        told = sorted(_pairs(last))
+        return tuple(one for one in self._tables if sorted(_pairs(one)) != told)
 
 
 def _pairs(rows: pa.Table) -> Iterable[tuple[tuple[str, str], str]]:

@@ -16,7 +16,7 @@ from reconciler.lake import latest as latest_
 from reconciler.lake.lake import Lake
 from reconciler.lake.latest import BUCKET_SEEN, Latest, Part, Retired
 from reconciler.lake.looks import Seen, begin_ms, day_of, limits_seen
-from reconciler.lake.manifest import File, Manifest
+from reconciler.lake.manifest import File, Manifest, states_of, states_of_all
 from reconciler.lake.skipping import Skipping
 from reconciler.lake.store import Store
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType
@@ -176,13 +176,20 @@ class _Publication:
         ]
 
     def limits(self, found: Seen) -> list[Part]:
-        """The limits in force at the end."""
+        """The limits in force at the end, then those of the window that counted clients otherwise."""
         if found.look is None:
             return []
-        day = day_of(found.look.observed_at_ms)
-        content = parquet.written(QUOTA_ENTRY, found.entries)
-        kept = self._kept(QUOTA_ENTRY, day, content, found.entries.num_rows, found.look.snapshot_id)
-        return [kept] if kept else []
+        looks = [(found.look.snapshot_id, found.look.observed_at_ms, found.entries)]
+        looks += [_look_of(rows) for rows in found.earlier if rows.num_rows]
+        return [
+            part
+            for name, at, rows in looks
+            if (
+                part := self._kept(
+                    QUOTA_ENTRY, day_of(at), parquet.written(QUOTA_ENTRY, rows), rows.num_rows, name
+                )
+            )
+        ]
 
     def _part(self, table: Table, day: date, made_from: Manifest) -> Part | None:
         """A file of one day, from the publication before if nothing changed; ``None`` = the day has no rows."""
@@ -314,15 +321,14 @@ class _Publication:
         return tuple(found)
 
     def counts(self, limits: Seen) -> Mapping[str, int]:
-        """The counts of all days, added."""
-        total: Counter[str] = Counter()
-        for one in self.days:
-            for made in (one.samples, one.up):
-                total.update(made.counts if made else {})
-        total["quota_changes"] = limits.changes
-        total["days"] = len(self.days)
-        total["days_missing"] = sum(one.is_missing for one in self.days)
-        return dict(total)
+        """The named states of all days, added; of the samples alone, for ``target_up`` was made with them and counts the same."""
+        found = {
+            "quota_changes": limits.changes,
+            "days": len(self.days),
+            "days_missing": sum(one.is_missing for one in self.days),
+            **{f"{latest_.BEYOND} {key}": 1 for key in sorted(limits.beyond)},
+        }
+        return states_of(states_of_all(one.samples for one in self.days if one.samples) | found)
 
     def retired(self, parts: Sequence[Part], now_ms: int) -> tuple[Retired, ...]:
         """Files that were named until now, and those of before whose time is not over."""
@@ -350,6 +356,12 @@ class _Publication:
         )
 
 
+def _look_of(rows: pa.Table) -> tuple[str, int, pa.Table]:
+    """Id, moment and rows of a look that has any."""
+    name, at = (rows.column(column)[0].as_py() for column in ("snapshot_id", "observed_at_ms"))
+    return name, at, rows
+
+
 def _limits_told(limits: Seen, to_ms: int) -> list[str]:
     """What is missing of the limits."""
     found: list[str] = []
@@ -363,6 +375,7 @@ def _limits_told(limits: Seen, to_ms: int) -> list[str]:
         found.append(
             f"limits changed inside the window ({limits.changes} times); older samples were recorded under others"
         )
+    found += limits.untold
     return found
 
 

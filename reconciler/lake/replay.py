@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from reconciler.lake import looks, pace
 from reconciler.lake.lake import Lake
-from reconciler.lake.manifest import Manifest
+from reconciler.lake.manifest import Manifest, states_of_all
 from reconciler.quota.state import State
 from reconciler.usage.findings import Evidence, ImpactRow
 from reconciler.usage.question import Question, asked
@@ -72,16 +72,12 @@ class Replay:
             made_ms: Now.
             coverage_ppm: The share of the window that samples cover, of the broker that was seen least.
         """
-        counts: dict[str, int] = {}
-        partial: list[str] = []
-        for one in self.samples:
-            partial += one.partial
-            for name, amount in one.counts.items():
-                counts[name] = counts.get(name, 0) + amount
+        partial = [sentence for one in self.samples for sentence in one.partial]
         if aged := self.limits.aged(self.to_ms):
             partial.append(aged)
         if self.limits.changes:
             partial.append(f"limits changed {self.limits.changes} times inside the window")
+        partial += self.limits.untold
         missing = (looks.day_of(self.to_ms - 1) - looks.day_of(self.from_ms)).days + 1
         missing -= sum(bool(one.rows) for one in self.samples)
         if missing and not self.why:
@@ -96,7 +92,7 @@ class Replay:
             coverage_ppm=coverage_ppm,
             snapshot_id=self.limits.look.snapshot_id if self.limits.look else "",
             partial=tuple(dict.fromkeys(partial)),
-            counts=counts,
+            counts=states_of_all(self.samples),
             stale=self.why,
         )
 
@@ -158,7 +154,15 @@ def asked_of(
         *(once.column(name).to_pylist() for name in _SERIES), strict=True
     ):
         seen.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(_bucket(names))
-    question = asked(one.cluster_id, one.state, after, seen, frozenset(seen), callback=callback)
+    question = asked(
+        one.cluster_id,
+        one.state,
+        after,
+        seen,
+        frozenset(seen),
+        callback=callback,
+        recorded=one.limits.recorded(one.cluster_id),
+    )
     return question, rows
 
 

@@ -26,8 +26,10 @@ from pyspark.sql.types import (
 )
 
 from reconciler.lake.looks import state_of
+from reconciler.quota.keys import Key
 from reconciler.quota.state import State
 from reconciler.usage.question import Asked, Question, asked
+from reconciler.usage.recorded import Recorded
 from reconciler.usage.samples import Cadence, QuotaType
 from reconciler.usage.tables import entity_text, named_text
 from reconciler.usage.tags import Bucket, GroupKind
@@ -52,10 +54,13 @@ FACTS: Final = StructType(
 """One fact per row; ``role`` says which, and unused columns are "" and 0."""
 
 BEFORE, AFTER, RECORDED = "before", "after", "recorded"
-"""Roles of limits: of today, to come, and those under which series were recorded (left out = those of today)."""
+"""Roles of limits: of today, to come, and those under which series were recorded (left out = those of today).
+
+The last comes once for each look that is kept, with its number behind.
+"""
 
 SEEN, PACE = "seen", "pace"
-_MEASURED, _CALLBACK, _KNOWN = "measured", "callback", "known"
+_MEASURED, _CALLBACK, _LOOK, _BEYOND = "measured", "callback", "look", "beyond"
 
 ANY_SEEN: Final = "*"
 
@@ -90,7 +95,7 @@ def limits(entries: DataFrame, role: str) -> DataFrame:
 
     Args:
         entries: With ``cluster_id``, ``entity_json``, ``quota_key``, ``value``.
-        role: :data:`BEFORE`, :data:`AFTER` or :data:`RECORDED`.
+        role: :data:`BEFORE` or :data:`AFTER`.
     """
     return _facts(entries, role, entity_json="entity_json", quota_key="quota_key", value="value")
 
@@ -127,6 +132,7 @@ def told(
     measured: Iterable[QuotaType] | None = None,
     callback: str | None = None,
     states: Mapping[str, State] | None = None,
+    recorded: Recorded | None = None,
 ) -> list[FactRow]:
     """What is known of one cluster as rows of :data:`FACTS`: a bounded list, made where the job begins.
 
@@ -136,6 +142,7 @@ def told(
         measured: The types that they measure at all; ``None`` = those that any bucket was recorded of.
         callback: A custom quota callback.
         states: Limits by role, where they are at hand.
+        recorded: The limits under which series were recorded; ``None`` = those of today.
     """
     types = [ANY_SEEN] if measured is None else sorted(map(str, measured))
     found = [
@@ -145,12 +152,22 @@ def told(
         _row(cluster_id, _CALLBACK, entity_json=callback or ""),
     ]
     for role, state in (states or {}).items():
-        found.append(_row(cluster_id, _KNOWN, quota_key=role))
-        found += (
-            _row(cluster_id, role, entity_json=entity, quota_key=key, value=value)
-            for entity, key, value in entries_of(state)
-        )
+        found += _entries(cluster_id, role, state)
+    for n, state in enumerate(recorded.states if recorded else ()):
+        found.append(_row(cluster_id, _LOOK, quota_key=f"{RECORDED} {n}"))
+        found += _entries(cluster_id, f"{RECORDED} {n}", state)
+    found += (
+        _row(cluster_id, _BEYOND, quota_key=str(key))
+        for key in sorted(recorded.beyond if recorded else ())
+    )
     return found
+
+
+def _entries(cluster_id: str, role: str, state: State) -> Iterator[FactRow]:
+    return (
+        _row(cluster_id, role, entity_json=entity, quota_key=key, value=value)
+        for entity, key, value in entries_of(state)
+    )
 
 
 def entries_of(state: State) -> Iterator[tuple[str, str, float]]:
@@ -184,7 +201,8 @@ def _answered(facts: pa.Table) -> pa.Table:
     for row in by_role.get(SEEN, none).to_pylist():
         buckets[QuotaType(row["quota_type"])][row["broker_id"]].add(bucket_of_row(row))
     measured = set(by_role.get(_MEASURED, none).column("quota_type").to_pylist())
-    known = by_role.get(_KNOWN, none).column("quota_key").to_pylist()
+    looks = by_role.get(_LOOK, none).column("quota_key").to_pylist()
+    beyond = by_role.get(_BEYOND, none).column("quota_key").to_pylist()
     callbacks = by_role.get(_CALLBACK, none).column("entity_json").to_pylist()
     found = asked(
         facts.column("cluster_id")[0].as_py(),
@@ -193,7 +211,10 @@ def _answered(facts: pa.Table) -> pa.Table:
         buckets,
         set(buckets) if ANY_SEEN in measured else {QuotaType(one) for one in measured},
         callback=callbacks[0] if callbacks else None,
-        recorded=state_of(by_role.get(RECORDED, none)) if RECORDED in known else None,
+        recorded=Recorded(
+            states=tuple(state_of(by_role.get(role, none)) for role in sorted(looks)),
+            beyond=frozenset(map(Key, beyond)),
+        ),
     )
     return _table(list(_rows(found, pace["gap"])))
 

@@ -22,6 +22,7 @@ from reconciler.usage.buckets import (
     Regrouping,
     regroup,
 )
+from reconciler.usage.recorded import Past, Recorded, past
 from reconciler.usage.samples import (
     KEY_OF,
     QuotaType,
@@ -115,7 +116,7 @@ def asked(
     measured: Collection[QuotaType],
     *,
     callback: str | None = None,
-    recorded: State | None = None,
+    recorded: Recorded | None = None,
 ) -> Question:
     """What has to be read to tell what a change of limits does.
 
@@ -126,7 +127,7 @@ def asked(
         seen: Which buckets each broker recorded, by type.
         measured: The types that the brokers measured at all.
         callback: A custom quota callback of the brokers; ``None`` or "" = Kafka's own rules.
-        recorded: The limits under which the series were recorded, where that is known; ``None`` = those of today.
+        recorded: The limits under which the series were recorded, all through; ``None`` = those of today.
     """
     found: list[Asked] = []
     flipped: set[tuple[str, QuotaType, Bucket]] = set()
@@ -141,8 +142,10 @@ def asked(
             kind=kind,
             before=book(before, key),
             after=book(after, key),
-            recorded=None if recorded is None else book(recorded, key),
-            blind=_blind(str(key), (before, after), callback),
+            past=past(recorded, key),
+            blind=_blind(
+                str(key), (before, after, *(recorded.states if recorded else ())), callback
+            ),
             subjects=changed[key],
         )
         by_broker = dict(seen.get(kind, {})) if kind in measured else {}
@@ -197,14 +200,14 @@ class _Change:
     kind: QuotaType
     before: Book
     after: Book
-    recorded: Book | None
+    past: Past
     blind: str
     subjects: tuple[Entity, ...]
 
     def regrouped(self, buckets: Collection[Bucket]) -> Regrouping:
         """What becomes of the buckets of one broker."""
         found = regroup(self.before, self.after, buckets, blind=self.blind)
-        broken = self._broken(buckets)
+        broken = self.past.broken(self.before, buckets)
         if not broken:
             return found
         return replace(
@@ -216,18 +219,6 @@ class _Change:
                 for one in found.mapped
             ),
         )
-
-    def _broken(self, buckets: Collection[Bucket]) -> set[Bucket]:
-        """Buckets that the limits of today would fill with other clients than those that were recorded."""
-        if self.recorded is None or self.recorded == self.before:
-            return set()
-        since = regroup(self.recorded, self.before, buckets)
-        whole = {
-            one.bucket
-            for one in since.mapped
-            if one.parts == (one.bucket,) and one.answer is Answer.EXACT and not one.any_name
-        }
-        return set(buckets) - whole
 
     def rows(self, groups: Mapping[str, Regrouping], unseen: str) -> list[Asked]:
         """The rows of every broker, then those that no broker has, then what no row has spoken of."""
@@ -334,21 +325,18 @@ class _Change:
             return None, False
         return limit_units(self.kind, value), True
 
-    def notes(self, rows: Iterable[Asked]) -> list[str]:
+    def notes(self, rows: Collection[Asked]) -> list[str]:
         """What there is to say of the type as a whole."""
         key = KEY_OF[self.kind]
         found: list[str] = []
         if self.before.measured and not self.after.measured:
             found.append(f"no {key} is left after this change: brokers stop recording {self.kind}")
-        if self.recorded is not None and self.recorded != self.before:
-            touched = {part.bucket for row in rows for part in row.parts} | {row.bucket for row in rows if row.broker_id and not row.any_name}  # fmt: skip
-            others = sum(
-                limit_of(self.recorded, one) != limit_of(self.before, one) for one in touched
+        touched = {part.bucket for row in rows for part in row.parts} | {row.bucket for row in rows if row.broker_id and not row.any_name}  # fmt: skip
+        others = self.past.otherwise(self.before, touched)
+        if others:
+            found.append(
+                f"{key}: {others} of {len(touched)} buckets were recorded under another limit than today's"
             )
-            if others:
-                found.append(
-                    f"{key}: {others} of {len(touched)} buckets were recorded under another limit than today's"
-                )
         return found
 
 

@@ -218,6 +218,21 @@ def test_series_recorded_under_another_limit_are_named(kquota, folder, cluster):
     assert "1 of 2 buckets were recorded under another limit than today's" in ran.out
 
 
+def test_series_that_were_counted_otherwise_within_the_window_are_not_replayed(
+    kquota, folder, cluster
+):
+    use = {"a": busy(15 * MIB), "b": busy(1000)}
+    limits = {"a": 20.0 * MIB, "b": 20.0 * MIB}
+    _ = published(
+        folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits=limits, clients=["app"]
+    )
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 0
+    assert {(one["verdict"], one["why"]) for one in rows_of(ran).values()} == {
+        ("not identifiable", "a series with the same names was recorded under other limits")
+    }
+
+
 def test_a_tier_that_tolerates_more_is_not_refused(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("batch-a"), more=TELEMETRY)
     text = (folder / "kquota.yaml").read_text()

@@ -46,6 +46,7 @@ def published(
     limits: Mapping[str, float] | None = None,
     quota_type: str = "produce",
     censored: str = "no",
+    clients: Sequence[str] = (),
 ) -> Latest:
     """Publishes what users did until a moment; whole days before it.
 
@@ -59,6 +60,7 @@ def published(
         limits: ``producer_byte_rate`` of users in force at the end; ``None`` = nobody looked.
         quota_type: What was measured.
         censored: Of every sample.
+        clients: Client ids that alone had a limit the day before, as another look saw.
     """
     with tempfile.TemporaryDirectory() as place:
         lake = Lake(store.opened(place), clock=FakeClock(), run_id="test")
@@ -67,8 +69,11 @@ def published(
             _commit(lake, USAGE_SAMPLE, cluster_id, day, _samples(cluster_id, day, use, brokers, quota_type, censored))  # fmt: skip
             _commit(lake, TARGET_UP, cluster_id, day, _up(cluster_id, day, brokers))
         if limits is not None:
-            _commit(lake, SNAPSHOT, cluster_id, last, _look(cluster_id, last, len(limits)))
-            _commit(lake, QUOTA_ENTRY, cluster_id, last, _entries(cluster_id, last, limits))
+            named = {named_text([("user", user)]): limit for user, limit in limits.items()}
+            _commit_look(lake, cluster_id, last, named)
+        if clients:
+            one = {named_text([("client-id", client)]): 1.0 for client in clients}
+            _commit_look(lake, cluster_id, last - 1, one)
         return publish(
             lake,
             cluster_id,
@@ -86,6 +91,11 @@ def _day(number: int) -> date:
 
 def _commit(lake: Lake, table: Table, cluster_id: str, day: int, rows: pa.Table) -> None:
     _ = lake.commit(Unit(table=table, cluster_id=cluster_id, day=_day(day)), rows, None)
+
+
+def _commit_look(lake: Lake, cluster_id: str, day: int, limits: Mapping[str, float]) -> None:
+    _commit(lake, SNAPSHOT, cluster_id, day, _look(cluster_id, day, len(limits)))
+    _commit(lake, QUOTA_ENTRY, cluster_id, day, _entries(cluster_id, day, limits))
 
 
 def _table(table: Table, columns: Mapping[str, object], size: int) -> pa.Table:
@@ -153,7 +163,7 @@ def _look(cluster_id: str, day: int, entries: int) -> pa.Table:
         SNAPSHOT,
         {
             "cluster_id": cluster_id,
-            "snapshot_id": "s1",
+            "snapshot_id": f"s{day}",
             "observed_at_ms": [day * DAY_MS + 1000],
             "complete": True,
             "entries": entries,
@@ -164,26 +174,25 @@ def _look(cluster_id: str, day: int, entries: int) -> pa.Table:
 
 
 def _entries(cluster_id: str, day: int, limits: Mapping[str, float]) -> pa.Table:
-    users = sorted(limits)
     return _table(
         QUOTA_ENTRY,
         {
             "cluster_id": cluster_id,
-            "snapshot_id": "s1",
+            "snapshot_id": f"s{day}",
             "observed_at_ms": day * DAY_MS + 1000,
             "user_kind": "named",
             "client_kind": "absent",
             "ip_kind": "absent",
-            "user": users,
+            "user": "",
             "client_id": "",
             "ip": "",
-            "entity_json": [named_text([("user", user)]) for user in users],
+            "entity_json": list(limits),
             "quota_key": "producer_byte_rate",
-            "value": [limits[user] for user in users],
-            "quota_units": [int(limits[user]) for user in users],
+            "value": list(limits.values()),
+            "quota_units": [int(one) for one in limits.values()],
             "value_state": "finite",
             "source": "test",
             "day": _day(day),
         },
-        len(users),
+        len(limits),
     )

@@ -11,6 +11,7 @@ from reconciler.lake.looks import limits_seen, state_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import NO_LIMITS, State
+from reconciler.usage.recorded import MOST_WAYS
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
 from tests.lake import rows
@@ -118,6 +119,46 @@ def test_changes_are_counted_since_the_last_look_before_the_window(lake: Lake) -
     newest = seen(lake, 4).look
     assert newest is not None
     assert newest.snapshot_id == "e"
+
+
+APP = (("client-id", "app"),)
+BOB = (("user", "bob"),)
+
+
+def test_of_looks_in_the_window_one_is_kept_for_each_way_of_counting(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(APP, PRODUCE, 1.0)])])
+    look(lake, 1, [("b", 0, True, [(APP, PRODUCE, 2.0)])])  # another number, the same clients
+    look(lake, 2, [
+        ("c", 0, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
+        ("d", 60, False, [(BOB, PRODUCE, 1.0)]),
+        ("e", 120, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
+    ])  # fmt: skip
+    found = seen(lake, 1)  # the first holds as the window begins
+    assert [one.column("snapshot_id").to_pylist() for one in found.earlier] == [["a"]]
+    assert not found.beyond
+    states = found.recorded().states
+    assert [len(one.limits) for one in states] == [1, 2]
+    assert states[-1] == state_of(found.entries)
+    assert len(seen(lake, 3).recorded().states) == 1
+
+
+def test_a_number_of_before_is_kept_too_and_equal_looks_are_not(lake: Lake) -> None:
+    look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0)])])
+    assert [one.column("value").to_pylist() for one in seen(lake).earlier] == [[1.0]]
+    look(lake, 2, [("c", 0, True, [(ALICE, PRODUCE, 1.0)])])
+    assert seen(lake).earlier == ()
+
+
+def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
+    for number in range(MOST_WAYS + 1):
+        users: list[rows.Limit] = [((("user", f"u{number}"),), PRODUCE, 1.0), (APP, PRODUCE, 1.0)]
+        look(lake, number, [(f"s{number}", 0, True, [*users, (ALICE, FETCH, 1.0)])])
+    found = seen(lake, 0, 99)
+    assert len(found.earlier) == MOST_WAYS
+    assert found.recorded().beyond == {Key.PRODUCER_BYTE_RATE}
+    (said,) = found.untold
+    assert said == "producer_byte_rate: limits changed so often that who was counted with whom is not known"  # fmt: skip
 
 
 def test_a_look_whose_rows_are_not_all_there_counts_as_none(lake: Lake) -> None:

@@ -13,6 +13,7 @@ from reconciler.lake.lake import Lake
 from reconciler.lake.looks import day_of
 from reconciler.lake.manifest import Unit
 from reconciler.spark.question import entries_of
+from reconciler.usage.recorded import Recorded
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, Sample
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.spark import cases, lakes
@@ -51,6 +52,8 @@ def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -
                         made = dict(zip(NAMES, row, strict=True))
                         by_day[row[-1]].append(made)  # type: ignore[index]
         looked(into, one.cluster_id, one.before, whatif_cases.START_MS)
+        for n, state in enumerate((one.recorded or Recorded()).states[:-1], start=1):
+            looked(into, one.cluster_id, state, whatif_cases.START_MS - n * DAY_MS, f"look {n}")
         for on, rows in by_day.items():
             commit(into, USAGE_SAMPLE, one.cluster_id, on, rows, **pace.inputs(pacing))
             up = [{"broker_id": "1", "ts_ms": row["ts_ms"], "dt_ms": 30_000} for row in rows[:5]]
@@ -58,13 +61,15 @@ def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -
     return into
 
 
-def looked(into: Lake, cluster_id: str, state: whatif_cases.State, at_ms: int) -> None:
-    """A look at limits."""
+def looked(
+    into: Lake, cluster_id: str, state: whatif_cases.State, at_ms: int, name: str = "look"
+) -> None:
+    """A look at limits: the only one of its day."""
     entries = [
-        {"snapshot_id": "look", "observed_at_ms": at_ms, "entity_json": entity, "quota_key": key, "value": value}
+        {"snapshot_id": name, "observed_at_ms": at_ms, "entity_json": entity, "quota_key": key, "value": value}
         for entity, key, value in entries_of(state)
     ]  # fmt: skip
-    look = {"snapshot_id": "look", "observed_at_ms": at_ms, "entries": len(entries)}
+    look = {"snapshot_id": name, "observed_at_ms": at_ms, "entries": len(entries)}
     commit(into, SNAPSHOT, cluster_id, day_of(at_ms), [look])
     commit(into, QUOTA_ENTRY, cluster_id, day_of(at_ms), entries)
 

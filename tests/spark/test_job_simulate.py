@@ -1,6 +1,8 @@
 """The job `simulate` on a lake: the report and the rows that the core gives, whatever is missing told, overflow survived."""
 
 import dataclasses
+import datetime as dt
+import itertools
 from pathlib import Path
 
 import pytest
@@ -8,14 +10,22 @@ from pyspark.sql import SparkSession
 
 from reconciler.lake import replay
 from reconciler.lake.lake import Lake
-from reconciler.spark import candidates, jobs
+from reconciler.render.use_text import _simulated
+from reconciler.spark import candidates, jobs, report_rows
 from reconciler.spark.candidates import Candidate, Work
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import simulate
+from reconciler.spark.schemas import struct
+from reconciler.usage.censoring import Bound
+from reconciler.usage.buckets import HISTORY_BREAKS
+from reconciler.usage.findings import Simulation
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
-from reconciler.usage.tiers import USUAL, WhatIfPolicy
-from reconciler.usage.verdict import Tolerance
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.tiers import USUAL, Elastic, WhatIfPolicy
+from reconciler.usage.verdict import Tolerance, Verdict
+from reconciler.usage.whatif import CONSUMERS
+from tests.render import use_reports
 from tests.spark import lakes, replays
 from tests.usage import whatif_cases
 
@@ -41,6 +51,60 @@ def fleets() -> list[whatif_cases.Case]:
     return sorted(found, key=lambda one: one.cluster_id)
 
 
+def _assert_same_counts(found: Simulation, of_core: Simulation) -> None:
+    assert (found.left_out, found.left_blind) == (of_core.left_out, of_core.left_blind)
+    assert found.verdicts == of_core.verdicts
+    assert found.may_be_worse == of_core.may_be_worse
+    assert _simulated(found).partition(";")[0] == _simulated(of_core).partition(";")[0]
+
+
+@pytest.mark.integration
+def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> None:
+    """Whether "the same" may be worse depends on six columns: all combinations, in one frame."""
+    plain = use_reports.IMPACT
+    rows = [
+        dataclasses.replace(
+            plain, bucket=bucket_of(str(number)), verdict=verdict, bound=bound, before_units=before, after_units=after,
+            observed_throttled_ms=seen, censored_ms=censored, covered_ms=DAY_MS,
+        )
+        for number, (verdict, bound, before, after, seen, censored) in enumerate(
+            itertools.product(
+                Verdict, Bound, (None, 5), (None, 4, 5, 6), (None, 0, 60_001), (0, 60_000, 70_000)
+            )
+        )
+    ]  # fmt: skip
+    day = dt.date(2026, 1, 1)
+    columns = [candidates.columns_of(one) | {"day": day} for one in rows]
+    names = IMPACT_ROW.names
+    frame = spark.createDataFrame(
+        [tuple(one[name] for name in names) for one in columns], struct(IMPACT_ROW)
+    )
+    of_core = Simulation(evidence=(), rows=tuple(rows))
+    found = report_rows.tally(frame)
+    assert found == report_rows.Tally(verdicts=of_core.verdicts, blind=of_core.blind)
+    assert of_core.may_be_worse
+    ranked = frame.select("user", report_rows.severity().alias("severity")).collect()
+    assert {row.user: row.severity for row in ranked} == {
+        one.bucket.user: one.severity for one in rows
+    }
+
+
+@pytest.mark.integration
+def test_consumers_that_are_not_shown_are_counted_by_neither_engine(
+    spark: SparkSession, tmp_path: Path, fleets: list[whatif_cases.Case]
+) -> None:
+    lake = replays.filled(tmp_path, fleets[:8], whatif_cases.CADENCE)
+    work = _work(fleets[:8], most=5, policy=WhatIfPolicy(elastic=Elastic.IGNORE))
+    of_core = candidates.by_core(lake, work)
+    found = simulate.simulated(spark, lake, work, silent)
+    assert found.rows == of_core.rows
+    _assert_same_counts(found, of_core)
+    assert [note for note in of_core.notes if CONSUMERS in note]
+    assert [note for note in found.notes if CONSUMERS in note] == [
+        note for note in of_core.notes if CONSUMERS in note
+    ]
+
+
 @pytest.mark.integration
 def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
     spark: SparkSession, tmp_path: Path, fleets: list[whatif_cases.Case]
@@ -54,9 +118,10 @@ def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
     found = simulate.simulated(spark, lake, work, silent)
     assert lakes.rows_of(lake, IMPACT_ROW) == kept
     assert len(kept) > 100
+    assert any(HISTORY_BREAKS in map(str, row.values()) for row in kept)
     assert found.evidence == of_core.evidence
     assert found.rows == of_core.rows
-    assert (found.left_out, found.left_blind) == (of_core.left_out, of_core.left_blind)
+    _assert_same_counts(found, of_core)
     assert found.breaches
     assert found.breaches == of_core.breaches[: len(found.breaches)]
     assert found.evidence[-1].stale == replay.NO_SAMPLES

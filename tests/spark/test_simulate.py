@@ -65,7 +65,7 @@ def facts_of(spark: SparkSession, fleets: list[whatif_cases.Case], samples: Data
     for one in fleets:
         rows += question.told(
             one.cluster_id, CADENCE, measured=one.measured,
-            states={question.BEFORE: one.before, question.AFTER: one.after},
+            states={question.BEFORE: one.before, question.AFTER: one.after}, recorded=one.recorded,
         )  # fmt: skip
     return found.unionByName(spark.createDataFrame(rows, question.FACTS))
 
@@ -81,7 +81,14 @@ def seen_of(one: whatif_cases.Case) -> dict[QuotaType, dict[str, set[Bucket]]]:
 
 
 def of_core(one: whatif_cases.Case) -> list[tuple[object, ...]]:
-    asks = asked(one.cluster_id, one.before, one.after, seen_of(one), measured=one.measured)
+    asks = asked(
+        one.cluster_id,
+        one.before,
+        one.after,
+        seen_of(one),
+        measured=one.measured,
+        recorded=one.recorded,
+    )
     return [plain(row) for row in judged(asks, one.series, CADENCE)]
 
 

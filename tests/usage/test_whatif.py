@@ -20,6 +20,7 @@ from reconciler.usage.question import (
     asked,
     entity_json,
 )
+from reconciler.usage.recorded import Recorded
 from reconciler.usage.samples import KEY_OF, Censored, QuotaType, Sample
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.verdict import Part, Verdict, impact
@@ -227,14 +228,14 @@ def test_series_recorded_while_clients_were_counted_otherwise_break_the_history(
     before, after = state({APP: 100.0}), state({APP: 50.0})
     seen = {"1": [bucket_of("", "app")]}
     assert ask(before, after, seen).asked[0].answer is Answer.EXACT
-    (row,) = rows(ask(before, after, seen, recorded=recorded), {})
+    (row,) = rows(ask(before, after, seen, recorded=Recorded(states=(recorded,))), {})
     assert (row.verdict, row.why) == (Verdict.NOT_IDENTIFIABLE, HISTORY_BREAKS)
 
 
 def test_series_recorded_under_another_number_are_read_and_named():
     seen = {"1": [bucket_of("alice")]}
     states = (state({ALICE: one}) for one in (100.0, 50.0))
-    question = ask(*states, seen, recorded=state({ALICE: 200.0}))
+    question = ask(*states, seen, recorded=Recorded(states=(state({ALICE: 200.0}),)))
     assert question.asked[0].answer is Answer.EXACT
     assert question.notes == (
         "producer_byte_rate: 1 of 1 buckets were recorded under another limit than today's",

@@ -10,6 +10,7 @@ from reconciler.quota.entity import ABSENT, DEFAULT, Entity, is_legal
 from reconciler.quota.keys import Key
 from reconciler.quota.state import State
 from reconciler.usage.question import Question, asked
+from reconciler.usage.recorded import Recorded
 from reconciler.usage.samples import KEY_OF, MAX_UNITS, Cadence, Censored, QuotaType, Sample
 from reconciler.usage.series import summed
 from reconciler.usage.tags import Bucket, book, bucket_of, tags_of
@@ -32,7 +33,7 @@ ODD_LIMITS = (1.0, 0.4, float(MAX_UNITS), float("inf"), float("nan"), 0.0, -5.0,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case: limits, what was recorded under them, and limits to come."""
+    """One case: limits, what was recorded under them, and limits to come; of some it is told that others were in force meanwhile."""
 
     cluster_id: str
     before: State
@@ -40,11 +41,19 @@ class Case:
     seen: dict[QuotaType, dict[str, list[Bucket]]]
     measured: frozenset[QuotaType]
     series: dict[QuotaType, dict[Bucket, dict[str, list[Sample]]]]
+    recorded: Recorded | None = None
 
     @property
     def question(self) -> Question:
         """What the change asks."""
-        return asked(self.cluster_id, self.before, self.after, self.seen, self.measured)
+        return asked(
+            self.cluster_id,
+            self.before,
+            self.after,
+            self.seen,
+            self.measured,
+            recorded=self.recorded,
+        )
 
 
 def case(number: int, *, length: int = 12) -> Case:
@@ -78,7 +87,17 @@ def case(number: int, *, length: int = 12) -> Case:
         seen=seen,
         measured=measured,
         series=series,
+        recorded=_recorded(Random(-1 - number), before),
     )
+
+
+def _recorded(draw: Random, before: State) -> Recorded | None:
+    """Of every third case: other limits meanwhile, now and then too many."""
+    if draw.random() < 2 / 3:
+        return None
+    then = tuple(_limits(draw, before, draw.randrange(3)) for _ in range(draw.randrange(3)))
+    beyond = {key for key in Key if draw.random() < 0.03}
+    return Recorded(states=(*then, before), beyond=frozenset(beyond))
 
 
 def _limits(draw: Random, state: State, changes: int) -> State:

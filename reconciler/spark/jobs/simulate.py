@@ -108,6 +108,7 @@ def _facts(candidate: Candidate, window: Replay) -> list[question.FactRow]:
         window.cadence,
         callback=candidate.callback,
         states={question.BEFORE: window.state, question.AFTER: candidate.after(window.state)},
+        recorded=window.limits.recorded(window.cluster_id),
     )
 
 
