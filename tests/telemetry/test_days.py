@@ -18,6 +18,7 @@ from reconciler.telemetry.days import Days
 from reconciler.telemetry.keeping import Reading, cursor, keep, without
 from reconciler.telemetry.series import Word
 from reconciler.telemetry.snapshots import Taken
+from reconciler.usage.samples import cadence
 from reconciler.usage.tables import BROKER_SAMPLE, POINT, TARGET_UP, USAGE_SAMPLE
 from tests.fakes.clock import FakeClock
 from tests.telemetry.point_rows import DAY, PACE, START, STEP, broker, gauge, table, times
@@ -268,3 +269,50 @@ def test_no_points_keep_nothing():
     kept = keep(where, "c", table([]), Reading())
     assert (dict(kept.new), where.manifests(POINT)) == ({}, ())
     assert isinstance(where.read((), table=POINT), pa.Table)
+
+
+# ---- the cadence of a day ------------------------------------------------------------------------
+
+
+def test_another_step_makes_no_day_anew_until_a_rebuild_and_late_points_keep_the_old_one():
+    where = lake()
+    at = times(40, step=60_000)
+    rows = [*broker(1, at), *gauge("rate", at, 5, kind="produce", user="u")]
+    minute, ten = cadence(60_000), cadence(10_000)
+    keep(where, "c", table(rows[:-1]), Reading())
+    Days(where, "c", minute, ()).bring_up()
+    before = content(where)
+    assert not any(one.made for one in Days(where, "c", ten, ()).bring_up())
+    assert content(where) == before
+    keep(where, "c", table(rows), Reading())
+    (report,) = Days(where, "c", ten, ()).bring_up()
+    assert (report.made, report.partial) == (True, ())
+    samples = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE)
+    assert samples["dt_ms"].to_pylist() == [60_000] * 40
+    (report,) = Days(where, "c", ten, ()).bring_up(rebuild=True)
+    assert "brokers were" not in report.partial[0]
+    assert report.partial[0].startswith("broker 1 was read every 60 s, and telemetry.scrapeStep")
+    samples = where.read(where.manifests(USAGE_SAMPLE), table=USAGE_SAMPLE)
+    assert samples["dt_ms"].to_pylist() == [10_000] * 40
+
+
+def test_a_rebuild_that_was_killed_half_way_leaves_no_day_with_two_cadences():
+    where = lake()
+    keep(where, "c", table(around_midnight()), Reading())
+    bring_up(where)
+    other = Days(where, "c", cadence(60_000), ())
+    original = where.update
+
+    def killed(unit, make):
+        if unit.table is TARGET_UP:
+            raise KeyboardInterrupt
+        return original(unit, make)
+
+    where.update = killed
+    with pytest.raises(KeyboardInterrupt):
+        other.bring_up(rebuild=True)
+    where.update = original
+    other.bring_up()
+    for day in (date(2026, 1, 1), DAY):
+        units = [one for of in MADE for one in where.manifests(of, ["c"], day, day)]
+        assert len({one.inputs["step_ms"] for one in units}) == 1
