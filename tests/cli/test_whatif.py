@@ -338,3 +338,10 @@ def test_a_relative_address_starts_from_the_project_wherever_the_command_runs(
     ran = kquota("plan", "--no-inventory", "--project", folder / "kquota.yaml")
     assert ran.code == 3, ran.err
     assert "1 client of 2 will be worse off" in ran.out
+
+
+def test_a_store_that_does_not_answer_is_told_and_not_fatal(kquota, cluster):
+    ran = kquota("plan", "--no-inventory", "--evidence", "http://127.0.0.1:1/x", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert "could not be reached" in ran.err
+    assert {one["verdict"] for one in rows_of(ran).values()} == {"no data"}
