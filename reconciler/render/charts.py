@@ -63,10 +63,22 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarRow:
-    """One row of a bar chart: a name and one bar under the other."""
+    """One row of a bar chart: a name and one bar under the other.
+
+    Attributes:
+        name: What it is about, shortened in the middle if it is too long.
+        bars: Its bars.
+        where: Lines under the name, which tell rows of one name apart.
+    """
 
     name: str
     bars: Sequence[Bar]
+    where: Sequence[str] = ()
+
+    @property
+    def lines(self) -> int:
+        """How many lines it needs."""
+        return max(1, len(self.bars), 1 + len(self.where))
 
 
 def curve_chart(plot: Plot, tick_text: TickText) -> str:
@@ -115,21 +127,21 @@ def bar_chart(title: str, rows: Sequence[BarRow], *, mark: float | None = None) 
     Bars beyond the scale end at its end; their text has the number.
     """
     room = WIDTH - NAMES - 110
-    height = TOP + sum(max(1, len(one.bars)) * 16 + 10 for one in rows) + 6
+    height = TOP + sum(one.lines * 16 + 10 for one in rows) + 6
     parts: list[str] = []
     y = float(TOP)
     for row in rows:
-        parts.append(
-            f'<text class="c-name" x="{NAMES - 8}" y="{y + 11:.1f}" text-anchor="end">{_text(_short(row.name))}</text>'
-        )
-        for bar in row.bars:
+        parts += [
+            f'<text class="{css}" x="{NAMES - 8}" y="{y + 11 + 16 * n:.1f}" text-anchor="end">{_text(_short(line))}</text>'
+            for n, (css, line) in enumerate([("c-name", row.name), *(("c-tick", one) for one in row.where)])
+        ]  # fmt: skip
+        for n, bar in enumerate(row.bars):
             width = max(1.0, min(1.0, bar.share) * room)
             parts.append(
-                f'<rect class="{bar.css}" x="{NAMES}" y="{y:.1f}" width="{width:.1f}" height="12" rx="2"/>'
-                f'<text class="c-tick" x="{NAMES + width + 6:.1f}" y="{y + 10:.1f}">{_text(bar.text)}</text>'
+                f'<rect class="{bar.css}" x="{NAMES}" y="{y + 16 * n:.1f}" width="{width:.1f}" height="12" rx="2"/>'
+                f'<text class="c-tick" x="{NAMES + width + 6:.1f}" y="{y + 16 * n + 10:.1f}">{_text(bar.text)}</text>'
             )
-            y += 16
-        y += 10 if row.bars else 26
+        y += row.lines * 16 + 10
     if mark is not None:  # first, so that texts lie on it
         x = NAMES + mark * room
         parts.insert(
@@ -217,7 +229,9 @@ def _svg(title: str, height: float, parts: Sequence[str]) -> str:
 
 
 def _short(name: str, most: int = 36) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+    """Cut in the middle: names of one family differ at their ends."""
+    half = most // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[half + 1 - most :]}"
 
 
 def _text(text: str) -> str:

@@ -100,8 +100,7 @@ def _tone(report: UsageReport) -> str:
         return "plain"
     if found.breaches:
         return "bad"
-    worse = any(one.verdict is Verdict.WORSE for one in found.rows)
-    return "warn" if worse or not found.enough else "good"
+    return "warn" if found.verdicts.get(Verdict.WORSE) or not found.enough else "good"
 
 
 def _charts(report: UsageReport) -> list[tuple[str, str, str]]:
@@ -132,6 +131,8 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
         for value in (one.before_throttled_ms, one.after_throttled_ms)
     )
 
+    several = _several(rows)
+
     def bar(length_ms: int | None, row: ImpactRow, css: str, sign: str = "") -> Bar:
         daily = per_day_ms(length_ms, row.covered_ms)
         text = "not known" if daily is None else f"{sign}{length_text(daily)} a day"
@@ -139,7 +140,8 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
 
     made = [
         BarRow(
-            name=f"{bucket_text(one.bucket, any_name=one.any_name)} · broker {one.broker_id}",
+            name=bucket_text(one.bucket, any_name=one.any_name),
+            where=_where(one, several=several),
             bars=[
                 bar(one.before_throttled_ms, one, "c-now"),
                 bar(one.after_throttled_ms, one, "c-then", BOUNDS[one.bound]),
@@ -182,6 +184,16 @@ def _figure(curve: Curve) -> str:
     return f"<figure><figcaption>{told}</figcaption>{chart}</figure>"
 
 
+def _where(row: ImpactRow | UsageRow, *, several: bool) -> list[str]:
+    """What tells bars of one name apart: the type, the broker if any saw it, the cluster if there are several."""
+    parts = [type_text(row.quota_type), *([f"broker {row.broker_id}"] if row.broker_id else [])]
+    return [" · ".join(parts), *([row.cluster_id] if several else [])]
+
+
+def _several(rows: Sequence[ImpactRow] | Sequence[UsageRow]) -> bool:
+    return len({one.cluster_id for one in rows}) > 1
+
+
 def _headroom(rows: Sequence[UsageRow]) -> str:
     def bars(row: UsageRow) -> list[Bar]:
         limit = row.limit_units or 1
@@ -191,8 +203,9 @@ def _headroom(rows: Sequence[UsageRow]) -> str:
             if value is not None
         ]  # fmt: skip
 
+    several = _several(rows)
     made = [
-        BarRow(name=f"{bucket_text(one.bucket)} · broker {one.broker_id}", bars=bars(one))
+        BarRow(name=bucket_text(one.bucket), where=_where(one, several=several), bars=bars(one))
         for one in rows
     ]
     return bar_chart("Use as a share of the limit; the line is the limit", made, mark=0.8)
@@ -201,7 +214,8 @@ def _headroom(rows: Sequence[UsageRow]) -> str:
 def _capacity(rows: Sequence[CapacityRow]) -> str:
     made = [
         BarRow(
-            name=f"{one.cluster_id} · broker {one.broker_id} · {one.direction.value}",
+            name=one.cluster_id,
+            where=[f"broker {one.broker_id} · {one.direction.value}"],
             bars=[
                 Bar(share=ppm / MILLION * 0.5, css=css, text=f"{word} {share_text(ppm)}")
                 for ppm, css, word in (

@@ -1,7 +1,7 @@
 """What a report of use says, as sheets of plain cells: one description, from which text, Markdown and pages are made."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.render.units import count
@@ -17,7 +17,7 @@ from reconciler.render.use_words import (
 )
 from reconciler.usage.censoring import Bound
 from reconciler.usage.findings import Evidence, ImpactRow, RecommendationRow, Simulation
-from reconciler.usage.reports import CapacityRow, NoisyRow, UsageReport, UsageRow
+from reconciler.usage.reports import CapacityRow, NoisyRow, Origin, UsageReport, UsageRow
 from reconciler.usage.samples import QuotaType
 
 BOUNDS: Final[dict[Bound, str]] = {Bound.EXACT: "", Bound.AT_LEAST: "≥ ", Bound.AT_MOST: "≤ "}
@@ -61,12 +61,16 @@ class Sheet:
 def sheets(report: UsageReport) -> tuple[Sheet, ...]:
     """All parts of a report that hold anything, in the order in which they are read."""
     found = [evidence_sheet(report.evidence)]
-    if report.simulation is not None:
-        found.append(impact_sheet(report.simulation))
-        found.append(breach_sheet(report.simulation))
     more = report.left_out
+    if report.origins:
+        found.append(origin_sheet(report.origins, more.get("origins", 0)))
+    if report.simulation is not None:
+        shown = impact_sheet(report.simulation)
+        found.append(_taken(shown, report.origins, "What the policy refuses is told by `kquota spark simulate`, not here."))  # fmt: skip
+        found.append(breach_sheet(report.simulation))
+    advice = recommendation_sheet(report.recommendations, more.get("recommendation", 0))
     found += [
-        recommendation_sheet(report.recommendations, more.get("recommendation", 0)),
+        _taken(advice, report.origins),
         usage_sheet(report.usage, more.get("usage_row", 0)),
         capacity_sheet(report.capacity, more.get("capacity_row", 0)),
         noisy_sheet(report.noisy, more.get("noisy_row", 0)),
@@ -96,6 +100,50 @@ def evidence_sheet(evidence: Sequence[Evidence]) -> Sheet:
         names=(0, 5),
         numbers=(3, 4),
     )
+
+
+def origin_sheet(origins: Sequence[Origin], left_out: int = 0) -> Sheet:
+    """Where what a report did not make itself comes from."""
+    return Sheet(
+        name="origins",
+        title="Taken from the lake",
+        says="The newest results that `kquota spark simulate` and `kquota spark recommend` left. They speak of their own window, and of the limits of then.",
+        heads=("cluster", "result", "window from", "to", "made", "limits as of look", "window"),
+        rows=tuple(
+            (
+                one.cluster_id,
+                _RESULTS.get(one.table, one.table),
+                _moment(one.from_ms),
+                _moment(one.to_ms),
+                moment_text(one.made_ms),
+                one.snapshot_id or "-",
+                "another than this report's" if one.other_window else "the report's",
+            )
+            for one in origins
+        ),
+        names=(0, 5),
+        left_out=left_out,
+    )
+
+
+_RESULTS: Final = {"impact_row": "what-if", "recommendation": "recommendations"}
+
+
+def _moment(at_ms: int | None) -> str:
+    return "-" if at_ms is None else moment_text(at_ms)
+
+
+def _taken(sheet: Sheet, origins: Sequence[Origin], says: str = "") -> Sheet:
+    """A sheet whose rows were taken from the lake: the title says of which window."""
+    mine = [one for one in origins if one.table == sheet.name]
+    if not mine:
+        return sheet
+    windows = {(one.from_ms, one.to_ms) for one in mine}
+    ((begin, end), *others) = sorted(windows, key=str)
+    when = "of several windows" if others else f"{_moment(begin)} to {_moment(end)}"
+    other = any(one.other_window for one in mine)
+    title = f"{sheet.title} ({when}{'; not the window of this report' if other else ''})"
+    return replace(sheet, title=title, says=" ".join(filter(None, (sheet.says, says))))
 
 
 def impact_sheet(found: Simulation) -> Sheet:
@@ -128,10 +176,14 @@ def _impact_cells(one: ImpactRow) -> tuple[str, ...]:
         one.verdict.value,
         per_day_text(one.before_throttled_ms, one.covered_ms),
         daily if one.after_throttled_ms is None else sign + daily,
-        length_text(one.after_max_delay_ms),
-        length_text(one.after_over_timeout_ms),
+        _signed(sign, one.after_max_delay_ms),
+        _signed(sign, one.after_over_timeout_ms),
         one.why,
     )
+
+
+def _signed(sign: str, length_ms: int | None) -> str:
+    return length_text(length_ms) if length_ms is None else sign + length_text(length_ms)
 
 
 def breach_sheet(found: Simulation) -> Sheet:

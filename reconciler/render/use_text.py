@@ -1,6 +1,7 @@
 """A report of use for terminals and for Markdown, both from the same sheets; and the one sentence that stands first."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from reconciler.render.names import escaped, markdown, prose
 from reconciler.render.table import Cell, Style, table
@@ -12,6 +13,8 @@ from reconciler.usage.verdict import Verdict
 
 PLAIN = Style()
 
+_HELD_BACK: Final = "may get worse (what was recorded was held back)"
+
 
 def headline(report: UsageReport) -> str:
     """The one sentence for a report: what was found, or why nothing can be said."""
@@ -19,7 +22,8 @@ def headline(report: UsageReport) -> str:
     if report.evidence and len(stale) == len(report.evidence):
         return f"no evidence counts: {stale[0].stale}"
     if report.simulation is not None:
-        return _simulated(report.simulation)
+        taken = "the newest simulation in the lake: " if report.origins else ""
+        return taken + _simulated(report.simulation)
     told = [
         count(len(rows) + report.left_out.get(name, 0), *nouns)
         for rows, name, nouns in (
@@ -34,19 +38,18 @@ def headline(report: UsageReport) -> str:
 
 
 def _simulated(found: Simulation) -> str:
-    if not found.rows:
+    """All rows are counted, shown or not."""
+    if not found.verdicts:
         return "no limit that recorded use can speak of changes"
+    amounts = found.verdicts
     words = [
-        (Verdict.WORSE, "gets worse"),
-        (Verdict.BETTER, "gets better"),
-        (Verdict.NOT_IDENTIFIABLE, "cannot be told"),
-        (Verdict.NO_DATA, "has no data"),
+        (amounts.get(Verdict.WORSE, 0), "gets worse", "get worse"),
+        (amounts.get(Verdict.BETTER, 0), "gets better", "get better"),
+        (found.may_be_worse, _HELD_BACK, _HELD_BACK),
+        (amounts.get(Verdict.NOT_IDENTIFIABLE, 0), "cannot be told", "cannot be told"),
+        (amounts.get(Verdict.NO_DATA, 0), "has no data", "have no data"),
     ]
-    told = [
-        f"{amount:,} {word}"
-        for verdict, word in words
-        if (amount := sum(one.verdict is verdict for one in found.rows))
-    ]
+    told = [f"{amount:,} {one if amount == 1 else many}" for amount, one, many in words if amount]
     refused = (
         f"; the policy refuses {count(len(found.breaches), 'figure')}" if found.breaches else ""
     )
@@ -80,25 +83,25 @@ def _rows(sheet: Sheet, style: Style) -> list[str]:
     return table(rows, heads=sheet.heads, style=style, indent="  ")
 
 
-def report_markdown(report: UsageReport, *, most: int = 50) -> str:
-    """The report as Markdown; of each table at most ``most`` rows, and how many there are more."""
+def report_markdown(report: UsageReport, *, most: int | None = None) -> str:
+    """The report as Markdown; of each table at most ``most`` rows (``None`` = all that it holds), and how many there are more."""
     return sheets_markdown(headline(report), report.notes, sheets(report), most=most)
 
 
 def sheets_markdown(
-    head: str, notes: Sequence[str], shown: Sequence[Sheet], *, most: int = 50
+    head: str, notes: Sequence[str], shown: Sequence[Sheet], *, most: int | None = None
 ) -> str:
     """Any sheets as Markdown, under one sentence and notes."""
     parts = [f"**{prose(head)}**", *(f"> {prose(one)}" for one in notes)]
     for sheet in shown:
         parts += [f"### {sheet.title}", sheet.says, _markdown_table(sheet, most)]
-        left = sheet.left_out + max(0, len(sheet.rows) - most)
+        left = sheet.left_out + len(sheet.rows) - len(sheet.rows[:most])
         if left:
             parts.append(f"… and {count(left, 'more row')}")
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(sheet: Sheet, most: int) -> str:
+def _markdown_table(sheet: Sheet, most: int | None) -> str:
     ways = ["---:" if at in sheet.numbers else "---" for at in range(len(sheet.heads))]
     rows = [
         _line(

@@ -111,13 +111,24 @@ def per_day_text(length_ms: int | None, covered_ms: int) -> str:
 
 
 def share_text(ppm: int | None) -> str:
-    """Millionths as per cent: ``12.5 %``, ``< 0.01 %``."""
+    """Millionths as per cent: ``12 %``, ``1.2 %``, ``< 0.01 %``; always rounded down, so that only the whole is ``100 %``."""
     if ppm is None:
         return UNSET
+    if ppm < 0:
+        return f"-{share_text(-ppm)}"
     if 0 < ppm < 100:
         return "< 0.01 %"
-    percent = ppm * 100 / MILLION
-    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+    if abs(ppm - MILLION) < MILLION // 100:
+        kept = (
+            ppm // 1_000 * 1_000
+        )  # near the whole a tenth of a per cent says whether anything is missing or too much
+    elif ppm >= MILLION // 10:
+        kept = ppm // 10_000 * 10_000
+    else:
+        digit = 10 ** max(0, len(str(ppm)) - 2)
+        kept = ppm // digit * digit
+    whole, rest = divmod(kept, 10_000)
+    return f"{whole}.{rest:04}".rstrip("0").rstrip(".") + " %" if rest else f"{whole} %"
 
 
 def moment_text(at_ms: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from reconciler.errors import KquotaError
+from reconciler.errors import KquotaError, QuotaValueError
 from reconciler.render.documents import Json, Reader
 from reconciler.usage.buckets import Answer
 from reconciler.usage.censoring import Bound
@@ -43,7 +43,11 @@ _EVIDENCE_WHOLES: Final = ("from_ms", "to_ms", "made_ms", "step_ms", "coverage_p
 
 
 def whatif_document(found: Simulation) -> dict[str, Json]:
-    """The section; equal simulations give equal ones."""
+    """The section; equal simulations give equal ones.
+
+    Buckets that are only noticed (``flipped``, ``unexplained``) are counted in the notes and not named: a plan tells of
+    nobody whom it does not change.
+    """
     return {
         "format": FORMAT,
         "enough": found.enough,
@@ -51,6 +55,7 @@ def whatif_document(found: Simulation) -> dict[str, Json]:
         "rows": [_row(one) for one in found.rows],
         "leftOut": found.left_out,
         "leftBlind": found.left_blind,
+        "verdicts": {one.value: amount for one, amount in found.verdicts.items()},
         "breaches": [
             {
                 "tier": one.tier,
@@ -61,8 +66,6 @@ def whatif_document(found: Simulation) -> dict[str, Json]:
             }
             for one in found.breaches
         ],
-        "flipped": [_named(*one) for one in found.flipped],
-        "unexplained": [_named(*one) for one in found.unexplained],
         "notes": list(found.notes),
     }
 
@@ -74,10 +77,6 @@ def _bucket(one: Bucket) -> dict[str, Json]:
         "client_id": one.client_id,
         "ip": one.ip,
     }
-
-
-def _named(cluster_id: str, kind: QuotaType, bucket: Bucket) -> dict[str, Json]:
-    return {"cluster_id": cluster_id, "quota_type": kind.value, **_bucket(bucket)}
 
 
 def _row(one: ImpactRow) -> dict[str, Json]:
@@ -107,22 +106,28 @@ def read_whatif(reader: Reader, cluster_id: str) -> Simulation:
         ConfigError: It was edited, or made by another version.
     """
     top = reader.fields(
-        "format", "enough", "evidence", "rows", "leftOut", "leftBlind", "breaches", "flipped", "unexplained", "notes"
+        "format", "enough", "evidence", "rows", "leftOut", "leftBlind", "verdicts", "breaches", "notes"
     )  # fmt: skip
     if top["format"].whole() != FORMAT:
         top["format"].fail(f"{FORMAT}, the format of this version")
-    made = Simulation(
-        evidence=_list(top["evidence"], _read_evidence),
-        rows=_list(top["rows"], _read_row),
-        left_out=_count(top["leftOut"]),
-        left_blind=_count(top["leftBlind"]),
-        breaches=_list(top["breaches"], _read_breach),
-        flipped=_list(top["flipped"], _read_named),
-        unexplained=_list(top["unexplained"], _read_named),
-        notes=_list(top["notes"], Reader.text),
-    )
-    if made.left_blind > made.left_out:
+    left_out, left_blind = _count(top["leftOut"]), _count(top["leftBlind"])
+    if left_blind > left_out:
         top["leftBlind"].fail("at most leftOut")
+    rows, verdicts = _list(top["rows"], _read_row), _read_verdicts(top["verdicts"])
+    if sum(verdicts.values()) != len(rows) + left_out:
+        top["verdicts"].fail("as many as there are rows, shown or left out")
+    try:
+        made = Simulation(
+            evidence=_list(top["evidence"], _read_evidence),
+            rows=rows,
+            left_out=left_out,
+            left_blind=left_blind,
+            verdicts=verdicts,
+            breaches=_list(top["breaches"], _read_breach),
+            notes=_list(top["notes"], Reader.text),
+        )
+    except QuotaValueError:
+        top["verdicts"].fail("those of the rows, shown or left out")
     if top["enough"].truth() is not made.enough:
         top["enough"].fail(f"{made.enough}, as the rows say".lower())
     clusters = {one.cluster_id for one in made.evidence} | {one.cluster_id for one in made.rows}
@@ -159,14 +164,14 @@ def _read_bucket(row: Mapping[str, Reader], *, any_name: bool) -> Bucket:
     return made
 
 
-def _read_named(reader: Reader) -> tuple[str, QuotaType, Bucket]:
-    row = reader.fields("cluster_id", "quota_type", *_BUCKET)
-    return (
-        row["cluster_id"].text(),
-        _word(row["quota_type"], QuotaType),
-        # A family that has no name of its own may stand here, too.
-        _read_bucket(row, any_name=True),
-    )
+def _read_verdicts(reader: Reader) -> dict[Verdict, int]:
+    words = {one.value: one for one in Verdict}
+    found: dict[Verdict, int] = {}
+    for name, amount in reader.pairs():
+        if name not in words or not amount.whole():
+            amount.fail("how many rows, above 0, have a verdict that there is")
+        found[words[name]] = _count(amount)
+    return found
 
 
 def _read_row(reader: Reader) -> ImpactRow:

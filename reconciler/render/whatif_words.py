@@ -14,8 +14,8 @@ from reconciler.render.use_words import (
     type_text,
     units_text,
 )
-from reconciler.usage.censoring import Bound
-from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation, TierBreach
+from reconciler.usage.censoring import Bound, Move, move
+from reconciler.usage.findings import Evidence, ImpactRow, Simulation, TierBreach
 from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType
 from reconciler.usage.tables import read_entity
 from reconciler.usage.throttle import Model
@@ -29,6 +29,16 @@ _DOES: Final = {
     Model.REJECTED: "connections refused",
     Model.APPROXIMATE: "over the limit, which delays each request by up to a second,",
 }
+_DOES_NOT: Final = {
+    Model.BACKLOG: "not throttled",
+    Model.TOKENS: "not throttled",
+    Model.REJECTED: "no connection refused",
+    Model.APPROXIMATE: "not over the limit",
+}
+LOSERS: Final = frozenset({QuotaType.PRODUCE})
+"""Whose delays lose records: a producer gives a record up after ``delivery.timeout.ms``. A fetch or a request to a controller waits."""
+
+_AT_LEAST_SAYS: Final = "Held back: where a limit held clients back, they recorded no more than it let them. Of a tighter one it can only be told that it throttles at least as much."
 _BLIND_SAYS: Final = {
     Verdict.NOT_IDENTIFIABLE: "Cannot be told: the change regroups clients that were recorded together, so no figure would be honest.",
     Verdict.NO_DATA: 'No data: nothing was recorded that could tell; it does not mean "no impact".',
@@ -61,8 +71,8 @@ def _headline(groups: tuple[Tenant, ...], found: Simulation) -> str:
     if found.evidence and all(one.stale for one in found.evidence):
         return "nothing: no evidence counts, so whether anybody will be throttled is not known"
     worse = [one for one in groups if one.worst.verdict is Verdict.WORSE]
-    late = sum((one.worst.after_over_timeout_ms or 0) > 0 for one in worse)
-    blind = sum(one.worst.verdict in BLIND for one in groups)
+    late = sum(_loses(one.worst) for one in worse)
+    blind = sum(not one.worst.judged for one in groups)
     parts = [f"{count(len(worse), 'client')} of {len(groups):,} will be worse off"] if worse else []
     parts += [f"{count(late, 'client')} will lose records (delays above 120 s)"] if late else []
     parts += [f"{blind:,} of {len(groups):,} cannot be judged"] if blind else []
@@ -70,6 +80,10 @@ def _headline(groups: tuple[Tenant, ...], found: Simulation) -> str:
         return "nobody who is affected will be worse off"
     more = f"; {count(found.left_out, 'row')} more only counted" if found.left_out else ""
     return ", ".join(parts) + more
+
+
+def _loses(one: ImpactRow) -> bool:
+    return one.quota_type in LOSERS and bool(one.after_over_timeout_ms)
 
 
 def _evidence(one: Evidence, at: float) -> str:
@@ -106,7 +120,7 @@ def _row(tenant: Tenant) -> UseRow:
         after=_limit(kind, one.after_units),
         says=_says(one),
         where=where,
-        mark=_MARKS.get(one.verdict, ""),
+        mark="?" if one.may_be_worse else _MARKS.get(one.verdict, ""),
     )
 
 
@@ -129,25 +143,47 @@ def _says(one: ImpactRow) -> str:
 def _figures(one: ImpactRow) -> str:
     if one.after_throttled_ms is None:
         return "less throttled than now; by how much cannot be told from use that was held back"
-    does = _DOES[one.model]
     if not one.after_throttled_ms and not one.before_throttled_ms:
-        return f"never {does.split(',')[0]}, as now" + _observed(one)
-    said = f"{does} {_AT_LEAST[one.bound]}{per_day_text(one.after_throttled_ms, one.covered_ms)}"
+        return _without_figures(one)
+    sign = _AT_LEAST[one.bound]
+    said = f"{_DOES[one.model]} {sign}{per_day_text(one.after_throttled_ms, one.covered_ms)}"
     now = per_day_text(one.before_throttled_ms, one.covered_ms) if one.before_throttled_ms else "never"  # fmt: skip
     said += f" (now {now})"
     if one.after_max_delay_ms:
-        said += f", worst delay {_AT_LEAST[one.bound]}{length_text(one.after_max_delay_ms)}"
+        said += f", worst delay {sign}{length_text(one.after_max_delay_ms)}"
     if one.after_over_timeout_ms:
-        daily = per_day_text(one.after_over_timeout_ms, one.covered_ms)
-        said += f"; {daily} above 120 s, where producers lose records"
+        said += f"; {sign}{per_day_text(one.after_over_timeout_ms, one.covered_ms)} above 120 s"
+        said += ", where producers lose records" if _loses(one) else ""
     return said + _observed(one)
 
 
-def _observed(one: ImpactRow) -> str:
-    """What the broker was seen to do goes beside what the model says of today, where they differ."""
+def _without_figures(one: ImpactRow) -> str:
+    """Of a client that the replay throttles neither today nor then. "Never" is said only where nothing speaks against it.
+
+    A client that its limit holds back all day records just less than the limit, and replayed under that limit or one
+    a little tighter it looks content.
+    """
+    does = _DOES[one.model].split(",")[0]
+    if one.after_units is None:
+        return f"never {does}" + (_observed(one, least_ms=0) if one.held_back_ms else ", as now")
+    if not one.held_back_ms:
+        never = one.bound is Bound.EXACT
+        return f"never {does}, as now" if never else f"{_DOES_NOT[one.model]} in what was recorded, which may be less than what was wanted"  # fmt: skip
+    seen = _observed(one, least_ms=0)
+    match move(one.before_units, one.after_units):
+        case Move.TIGHTER:
+            return f"recorded use was held back: {does} at least as much as now{seen}"
+        case Move.EQUAL:
+            return f"{does} as much as now{seen}"
+        case Move.LOOSER:
+            return f"{_DOES_NOT[one.model]} in what was recorded{seen}"
+
+
+def _observed(one: ImpactRow, *, least_ms: int = 60_000) -> str:
+    """What the broker was seen to do goes beside what the model says of today, where they differ by so much a day."""
     seen = one.observed_throttled_ms
     parts: list[str] = []
-    if seen and seen * DAY_MS > 60_000 * one.covered_ms:
+    if seen and seen * DAY_MS > least_ms * one.covered_ms:
         parts.append(f"seen throttled {per_day_text(seen, one.covered_ms)}")
     if one.censored_ms and one.covered_ms:
         share = share_text(one.censored_ms * MILLION // one.covered_ms)
@@ -169,4 +205,5 @@ def _refusal(one: TierBreach) -> Refusal:
 
 def _blind_notes(groups: tuple[Tenant, ...]) -> tuple[str, ...]:
     found = {one.worst.verdict for one in groups}
-    return tuple(says for verdict, says in _BLIND_SAYS.items() if verdict in found)
+    held_back = (_AT_LEAST_SAYS,) if any(one.worst.may_be_worse for one in groups) else ()
+    return (*(says for verdict, says in _BLIND_SAYS.items() if verdict in found), *held_back)

@@ -1,7 +1,7 @@
 """Rows of results as the values that people are told: a bounded number, the most telling first, the rest counted."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
@@ -12,13 +12,14 @@ from reconciler.spark import bounded
 from reconciler.spark.question import bucket_of_row
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.use import SERIES
-from reconciler.usage.findings import ImpactRow, RecommendationRow
+from reconciler.usage.censoring import Bound
+from reconciler.usage.findings import BLIND, MAY_BE_WORSE, SEVERITIES, ImpactRow, RecommendationRow
 from reconciler.usage.profiles import UseState
 from reconciler.usage.reports import CapacityRow, Curve, NoisyRow, UsageRow
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.sizing import Advice
 from reconciler.usage.tags import Bucket
-from reconciler.usage.verdict import SEVERITY
+from reconciler.usage.verdict import MINUTES_PER_DAY, Verdict
 
 T = TypeVar("T")
 
@@ -72,12 +73,65 @@ def first(
     return tuple(value_of(one, kind) for one in rows), whole - len(rows)
 
 
+def may_be_worse() -> Column:
+    """:attr:`ImpactRow.may_be_worse` of a row of ``impact_row``."""
+    seen = fn.greatest("censored_ms", fn.coalesce("observed_throttled_ms", fn.lit(0)))
+    before, after = fn.col("before_units"), fn.col("after_units")
+    tighter = after.isNotNull() & (before.isNull() | (after < before))
+    return (
+        (fn.col("verdict") == str(Verdict.SAME))
+        & (fn.col("bound") == str(Bound.AT_LEAST))
+        & (seen * MINUTES_PER_DAY > fn.col("covered_ms"))
+        & fn.coalesce(tighter, fn.lit(False))  # noqa: FBT003 - a value of SQL
+    )
+
+
+def severity() -> Column:
+    """:attr:`ImpactRow.severity` of a row of ``impact_row``."""
+    found = fn.when(may_be_worse(), fn.lit(MAY_BE_WORSE))
+    for verdict, number in SEVERITIES.items():
+        found = found.when(fn.col("verdict") == str(verdict), fn.lit(number))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Counts of all rows of ``impact_row``.
+
+    Attributes:
+        verdicts: How many have which verdict.
+        blind: How many could not be judged.
+    """
+
+    verdicts: Mapping[Verdict, int]
+    blind: int
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(self.verdicts.values())
+
+
+def tally(frame: DataFrame) -> Tally:
+    """What all rows of ``impact_row`` say, counted in one pass."""
+    grouped = frame.groupBy("verdict", may_be_worse().alias("open")).count()
+    found = bounded.rows(grouped, 2 * len(Verdict), "verdicts")
+    amounts = {
+        one: sum(row["count"] for row in found if row["verdict"] == str(one)) for one in Verdict
+    }
+    return Tally(
+        verdicts={one: amount for one, amount in amounts.items() if amount},
+        blind=sum(amounts[one] for one in BLIND) + sum(row["count"] for row in found if row["open"]),
+    )  # fmt: skip
+
+
 def impact_rows(frame: DataFrame, most: int) -> tuple[tuple[ImpactRow, ...], int]:
     """Rows of ``impact_row``: the worst first."""
-    severity = fn.lit(len(SEVERITY))
-    for number, verdict in enumerate(reversed(SEVERITY)):
-        severity = fn.when(fn.col("verdict") == verdict.value, fn.lit(number)).otherwise(severity)
-    order = [severity, fn.col("after_throttled_ms").desc_nulls_last(), *map(fn.col, SERIES)]
+    order = [
+        severity().desc(),
+        fn.col("after_throttled_ms").desc_nulls_last(),
+        *map(fn.col, SERIES),
+    ]
     return first(frame, ImpactRow, order, most)
 
 

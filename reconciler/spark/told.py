@@ -19,15 +19,15 @@ from reconciler.spark.question import (
     UNEXPLAINED,
     bucket_of_row,
 )
-from reconciler.spark.report_rows import value_of
+from reconciler.spark.report_rows import severity, tally, value_of
 from reconciler.spark.schemas import struct
-from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation
+from reconciler.usage.findings import Evidence, ImpactRow, Simulation
 from reconciler.usage.question import Question
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
-from reconciler.usage.tiers import WhatIfPolicy
-from reconciler.usage.verdict import SEVERITY, Verdict
-from reconciler.usage.whatif import MOST_NAMES, MOST_ROWS, told
+from reconciler.usage.tiers import ELASTIC, Elastic, WhatIfPolicy
+from reconciler.usage.verdict import Verdict
+from reconciler.usage.whatif import CONSUMERS, MOST_NAMES, MOST_ROWS, told
 
 TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
 
@@ -60,7 +60,6 @@ def _refusing(
 
 
 _TENANT: Final = StructType([one for one in struct(IMPACT_ROW).fields if one.name in TENANT])
-_SEVERITY: Final = [str(one) for one in SEVERITY]
 
 
 def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, most: int) -> DataFrame:
@@ -74,7 +73,7 @@ def worst_tenants(rows: DataFrame, policy: WhatIfPolicy, most: int) -> DataFrame
     worse = rows.where(fn.col("verdict") == str(Verdict.WORSE))
     refused = worse.mapInArrow(_refusing(policy), _TENANT).distinct()
     bad = fn.struct(
-        fn.array_position(fn.array(*map(fn.lit, _SEVERITY)), fn.col("verdict")).alias("verdict"),
+        severity().alias("severity"),
         fn.coalesce(fn.col("after_throttled_ms"), fn.lit(0)).alias("throttled"),
         fn.coalesce(fn.col("after_max_delay_ms"), fn.lit(0)).alias("delay"),
     )
@@ -107,15 +106,18 @@ def simulation(
         notes: More sentences.
         most: How many tenants, and about how many rows.
     """
+    if policy.elastic is Elastic.IGNORE:
+        elastic = fn.col("quota_type").isin(*map(str, ELASTIC))
+        ignored = rows.where(elastic).select(*TENANT).distinct().count()
+        notes = (*notes, f"{ignored:,} {CONSUMERS}") if ignored else notes
+        rows = rows.where(~elastic)
     shown = [
         impact_row(row.asDict())
         for row in bounded.rows(
             worst_tenants(rows, policy, most), MOST_SHOWN, "rows of the worst tenants"
         )
     ]
-    blind = fn.col("verdict").isin(*map(str, BLIND))
-    counted = rows.agg(fn.count(fn.lit(1)).alias("all"), fn.count_if(blind).alias("blind")).first()
-    assert counted is not None  # noqa: S101 - an aggregate of everything has one row
+    counted = tally(rows)
     beside = questions.where(fn.col("item") != ASKED)
     found = told(
         shown,
@@ -127,8 +129,9 @@ def simulation(
     )
     return replace(
         found,
-        left_out=counted["all"] - len(found.rows),
-        left_blind=counted["blind"] - sum(one.verdict in BLIND for one in found.rows),
+        left_out=counted.rows - len(found.rows),
+        left_blind=counted.blind - sum(not one.judged for one in found.rows),
+        verdicts=counted.verdicts,
     )
 
 

@@ -3,17 +3,19 @@
 The same rows come from the core and from Spark; renderers and tests know only these.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from reconciler.errors import QuotaValueError
 from reconciler.usage.buckets import Answer
-from reconciler.usage.censoring import Bound
+from reconciler.usage.censoring import Bound, Move, move
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.sizing import Advice, Rule
 from reconciler.usage.tags import Bucket
 from reconciler.usage.throttle import Model
-from reconciler.usage.verdict import Breach, Verdict
+from reconciler.usage.verdict import MINUTES_PER_DAY, SEVERITY, Breach, Verdict
 
 BLIND: Final = frozenset({Verdict.NO_DATA, Verdict.NOT_IDENTIFIABLE})
 """Verdicts that say that nothing can be said."""
@@ -104,6 +106,45 @@ class ImpactRow:
     censored_ms: int
     why: str
 
+    @property
+    def held_back_ms(self) -> int:
+        """For how long the clients were seen throttled or wanted more than was recorded: of the two the longer."""
+        return max(self.censored_ms, self.observed_throttled_ms or 0)
+
+    @property
+    def may_be_worse(self) -> bool:
+        """Whether "the same" only says that clients who were held back record no more than their limit.
+
+        A tighter limit on censored samples gives a lower bound (spark.md 6.2), and a lower bound that is near the
+        figure of today shows no change in either direction. As everywhere, a minute a day is nothing.
+        """
+        return (
+            self.verdict is Verdict.SAME
+            and self.bound is Bound.AT_LEAST
+            and self.held_back_ms * MINUTES_PER_DAY > self.covered_ms
+            and move(self.before_units, self.after_units) is Move.TIGHTER
+        )
+
+    @property
+    def judged(self) -> bool:
+        """Whether the verdict says what will happen."""
+        return self.verdict not in BLIND and not self.may_be_worse
+
+    @property
+    def severity(self) -> int:
+        """How soon it needs a look; what may be worse comes after what is blind, and before what gets better."""
+        return MAY_BE_WORSE if self.may_be_worse else SEVERITIES[self.verdict]
+
+
+SEVERITIES: Final[Mapping[Verdict, int]] = {one: 2 * at for at, one in enumerate(SEVERITY)}
+MAY_BE_WORSE: Final = SEVERITIES[Verdict.BETTER] + 1
+
+
+def verdicts_of(rows: Iterable[ImpactRow]) -> dict[Verdict, int]:
+    """How many rows have which verdict; nothing of those that none has."""
+    found = Counter(one.verdict for one in rows)
+    return {one: found[one] for one in Verdict if found[one]}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierBreach:
@@ -123,29 +164,51 @@ class Simulation:
         rows: Worst first; the most telling ones only if ``left_out`` is not 0.
         left_out: How many rows are only counted.
         left_blind: How many of those could not be judged.
+        verdicts: How many of all rows, shown or not, have which verdict. May be left away where all are shown.
         breaches: What the policy refuses.
         flipped: Buckets without limits that will be counted under other tags: ``(cluster, type, bucket)``.
         unexplained: Series that the limits in force cannot have made.
         notes: Sentences about the whole: what could not be looked at and why.
+
+    Raises:
+        QuotaValueError: The counts contradict the rows.
     """
 
     evidence: tuple[Evidence, ...]
     rows: tuple[ImpactRow, ...]
     left_out: int = 0
     left_blind: int = 0
+    verdicts: Mapping[Verdict, int] = field(default_factory=dict[Verdict, int])
     breaches: tuple[TierBreach, ...] = ()
     flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        shown = verdicts_of(self.rows)
+        if not self.verdicts and not self.left_out:
+            object.__setattr__(self, "verdicts", shown)
+        if sum(self.verdicts.values()) != len(self.rows) + self.left_out:
+            raise QuotaValueError("the verdicts of a simulation are not as many as its rows")
+        hidden = {one: self.verdicts.get(one, 0) - shown.get(one, 0) for one in Verdict}
+        blind = sum(hidden[one] for one in BLIND)
+        if min(hidden.values()) < 0 or not blind <= self.left_blind <= blind + hidden[Verdict.SAME]:
+            raise QuotaValueError("the verdicts of a simulation are not those of its rows")
+
+    @property
+    def blind(self) -> int:
+        """How many of all rows could not be judged."""
+        return self.left_blind + sum(not one.judged for one in self.rows)
+
+    @property
+    def may_be_worse(self) -> int:
+        """How many of all rows may be worse (:attr:`ImpactRow.may_be_worse`)."""
+        return self.blind - sum(self.verdicts.get(one, 0) for one in BLIND)
+
     @property
     def enough(self) -> bool:
         """Whether every row could be judged and every evidence counts: otherwise exit code 5 under ``--require-evidence``."""
-        return (
-            not self.left_blind
-            and not any(one.stale for one in self.evidence)
-            and not any(one.verdict in BLIND for one in self.rows)
-        )
+        return not self.blind and not any(one.stale for one in self.evidence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

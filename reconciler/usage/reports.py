@@ -127,12 +127,36 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where rows come from that a report did not make itself: the newest result of a cluster that the lake holds.
+
+    Attributes:
+        table: Its rows are of this table.
+        cluster_id: Of which cluster.
+        from_ms: Begin of the window that they speak of; ``None`` = they do not say.
+        to_ms: Its end, not included.
+        snapshot_id: The look at the limits that they were made under; "" = they do not say.
+        made_ms: When they were made.
+        other_window: Whether that window has other days than the report's.
+    """
+
+    table: str
+    cluster_id: str
+    from_ms: int | None
+    to_ms: int | None
+    snapshot_id: str
+    made_ms: int
+    other_window: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
     """Everything that one page tells. Parts that were not asked for are empty.
 
     Attributes:
         evidence: One per cluster, sorted.
         simulation: What a change would have done.
+        origins: Where simulation and recommendations were taken from; empty = they were made just now.
         recommendations: Most telling first.
         usage: Most telling first.
         capacity: By cluster and broker.
@@ -144,6 +168,7 @@ class UsageReport:
 
     evidence: tuple[Evidence, ...] = ()
     simulation: Simulation | None = None
+    origins: tuple[Origin, ...] = ()
     recommendations: tuple[RecommendationRow, ...] = ()
     usage: tuple[UsageRow, ...] = ()
     capacity: tuple[CapacityRow, ...] = ()

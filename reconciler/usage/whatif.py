@@ -16,7 +16,7 @@ from reconciler.usage.buckets import (
     Answer,
 )
 from reconciler.usage.censoring import Bound
-from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation, TierBreach
+from reconciler.usage.findings import Evidence, ImpactRow, Simulation, TierBreach, verdicts_of
 from reconciler.usage.question import (
     INVALID_LIMIT,
     NOBODY_HELD,
@@ -28,7 +28,7 @@ from reconciler.usage.samples import Cadence, QuotaType, Sample
 from reconciler.usage.tags import Bucket
 from reconciler.usage.throttle import MIN_DELAY_MS, MODEL_OF, Forecast
 from reconciler.usage.tiers import Elastic, WhatIfPolicy
-from reconciler.usage.verdict import SEVERITY, Breach, Impact, Part, Verdict, breaches, impact
+from reconciler.usage.verdict import Breach, Impact, Part, Verdict, breaches, impact
 
 NO_SAMPLES: Final = "no sample of it lies in the window"
 NO_EVIDENCE: Final = "no evidence counts"
@@ -45,6 +45,9 @@ REASONS: Final = frozenset(
 
 MOST_ROWS: Final = 200
 """More rows than this nobody reads in a preview; the rest is counted."""
+
+CONSUMERS: Final = "tenants are consumers, which use what they are let, and are not shown"
+"""Told where elastic types are ignored."""
 
 MOST_NAMES: Final = 50
 """So many buckets that are only noticed are named."""
@@ -210,7 +213,7 @@ def _grouped(rows: Iterable[ImpactRow]) -> list[list[ImpactRow]]:
 
 def _worst_first(one: ImpactRow) -> tuple[int, int, int, str]:
     return (
-        -SEVERITY.index(one.verdict),
+        -one.severity,
         -(one.after_throttled_ms or 0),
         -(one.after_max_delay_ms or 0),
         one.broker_id,
@@ -251,7 +254,7 @@ def told(
     unexplained = sorted(one for each in asked for one in each.unexplained)
     said = [*notes, *(note for one in asked for note in one.notes)]
     said += _counted(
-        (ignored, "tenants are consumers, which use what they are let, and are not shown"),
+        (ignored, CONSUMERS),
         (len(flipped), "buckets without a limit will be counted under other names, and their history ends"),
         (len(unexplained), "series cannot have been recorded under the limits of today"),
     )  # fmt: skip
@@ -259,7 +262,8 @@ def told(
         evidence=tuple(sorted(evidence, key=lambda one: one.cluster_id)),
         rows=tuple(kept),
         left_out=len(left),
-        left_blind=sum(one.verdict in BLIND for one in left),
+        left_blind=sum(not one.judged for one in left),
+        verdicts=verdicts_of([*kept, *left]),
         breaches=tuple(one for _, found in refused for one in found),
         flipped=tuple(flipped[:MOST_NAMES]),
         unexplained=tuple(unexplained[:MOST_NAMES]),

@@ -3,6 +3,7 @@ import http.server
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -68,6 +69,9 @@ def test_what_was_published_comes_back(lake: Lake, to: rows.Watched) -> None:
     assert (note.from_ms, note.to_ms, note.made_ms) == (rows.at(0), rows.at(2), rows.at(2))
     assert (note.step_ms, note.snapshot_id, note.partial) == (30_000, "s", ())
     assert (note.coverage_ppm, note.counts) == (made.coverage_ppm, made.counts)
+    earlier = replace(made, counts={**made.counts, "covered_ppm 1": 28_000_000, "days_missing": 0})
+    to.put(LATEST, earlier.json())
+    assert opened(to).note.counts == made.counts
     assert found.cadence == PACE
     assert found.state is not None
     assert found.state.value(entity(user="alice"), Key.PRODUCER_BYTE_RATE) == 5.0

@@ -9,6 +9,7 @@ from reconciler.lake import latest as latest_
 from reconciler.lake import parquet
 from reconciler.lake.lake import Lake
 from reconciler.lake.latest import BUCKET_SEEN, Latest
+from reconciler.lake.manifest import counts_of
 from reconciler.lake.publish import MOST_SENTENCES, publish
 from reconciler.usage.samples import DAY_MS, MILLION, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
@@ -49,7 +50,7 @@ def published(
 
 
 def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: rows.Watched) -> None:
-    fill(lake, 0, 1, counts={"gaps": 2})
+    fill(lake, 0, 1, counts=counts_of({"gaps": 2, "filled": 0}, {"1": 990_000, "b 2": 5}))
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
     lake.commit(
         rows.unit(QUOTA_ENTRY), rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)]), None
@@ -64,7 +65,8 @@ def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: ro
     assert (made.snapshot_id, made.observed_at_ms) == ("s", rows.at(0))
     assert made.measured == (QuotaType.PRODUCE,)
     assert made.partial == ()
-    assert made.counts == {"gaps": 8, "days": 2, "days_missing": 0, "quota_changes": 0}
+    # Both tables tell of the same points: they are counted once, and what is not there is not told.
+    assert made.counts == {"gaps": 4, "days": 2}
     assert made.coverage_ppm == 180_000 * MILLION // (2 * DAY_MS)
     content = to.get(f"{rows.CLUSTER}/LATEST.json")
     assert latest_.read(content, "x", rows.CLUSTER) == made

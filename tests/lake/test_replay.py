@@ -5,6 +5,7 @@ from pathlib import Path
 from reconciler.lake import pace, replay
 from reconciler.lake.lake import Lake
 from reconciler.lake.looks import day_of
+from reconciler.lake.manifest import counts_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import State
@@ -46,6 +47,9 @@ def _filled(folder: Path, **inputs: str) -> Lake:
 
 def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> None:
     into = _filled(tmp_path, **pace.inputs(PACE))
+    (made,) = into.manifests(USAGE_SAMPLE)
+    told = counts_of({"filled": 3, "no_up": 0}, {"2": 500_000})
+    into.commit_files(made.unit, made.files, made, counts=told, inputs=made.inputs)
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
     found = replay.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
     note = found.note("here", 7, replay.coverage_ppm(into, found))
@@ -53,6 +57,7 @@ def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> N
     assert note.coverage_ppm == 125_000  # broker 10 answered for a quarter of one of two days
     assert (note.snapshot_id, note.step_ms, note.made_ms, note.stale) == ("look", 30_000, 7, "")
     assert note.partial == ("1 days of the window hold no samples",)
+    assert note.counts == {"filled": 3}
 
 
 def test_what_counts_for_nothing_says_why(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Charts: what is drawn where."""
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -98,6 +99,19 @@ def test_a_bar_never_leaves_its_scale_and_never_vanishes(share: float) -> None:
     )
     (bar,) = root.findall("rect")
     assert 1 <= float(bar.get("width")) <= 400
+
+
+def test_lines_under_a_name_have_room_and_are_not_shortened_with_it() -> None:
+    one = Bar(share=0.5, css="c-now", text="x")
+    row = BarRow(name="n" * 90, bars=[one], where=["produce · broker 1", "a cluster"])
+    root = drawn(bar_chart("bars", [row, BarRow(name="next", bars=[one, one])]))
+    told = [(text.text or "", float(text.get("y"))) for text in root.findall("text")]
+    lines = [pair for pair in told if pair[0] != "x"]
+    assert [text for text, _ in lines[1:]] == ["produce · broker 1", "a cluster", "next"]
+    assert [after - before for (_, before), (_, after) in pairwise(lines)] == [16, 16, 26]
+    assert lines[0][0] == "n" * 18 + "…" + "n" * 17
+    height = float(root.get("viewBox").split()[-1])
+    assert max(float(bar.get("y")) + 12 for bar in root.findall("rect")) < height
 
 
 def test_a_row_without_bars_keeps_its_line() -> None:

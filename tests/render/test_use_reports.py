@@ -1,6 +1,7 @@
 """Reports of use as text, Markdown, JSON and a page: the same facts everywhere, and no name that becomes markup."""
 
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -8,10 +9,15 @@ import pytest
 
 from reconciler.render.documents import dump
 from reconciler.render.use_json import report_document
-from reconciler.render.use_sheets import Sheet, breach_sheet, sheets, usage_sheet
+from reconciler.render.use_sheets import Sheet, breach_sheet, impact_sheet, sheets, usage_sheet
 from reconciler.render.use_text import headline, report_markdown, report_text
+from reconciler.usage.censoring import Bound
 from reconciler.usage.findings import Simulation
-from reconciler.usage.reports import UsageReport
+from reconciler.usage.profiles import UseState
+from reconciler.usage.reports import Origin, UsageReport
+from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.verdict import Verdict
 from tests.render.use_reports import (
     EVIDENCE,
     EVIL,
@@ -59,10 +65,130 @@ def test_rows_that_are_left_out_are_counted_everywhere() -> None:
     assert "and 12 more rows" in page(report)
 
 
+def test_markdown_has_every_row_that_a_report_holds_unless_fewer_are_asked_for() -> None:
+    report = replace(whole_report(), usage=(USAGE,) * 60)
+    assert "and 12 more rows" in report_markdown(report)
+    (used,) = re.findall("### Use against limits\n.*?(?=### )", report_markdown(report), re.DOTALL)
+    assert used.count("\n| `user=etl") == 60
+
+
+HELD_BACK = replace(
+    IMPACT, verdict=Verdict.SAME, before_throttled_ms=0, after_throttled_ms=0, after_max_delay_ms=0,
+    after_over_timeout_ms=0, censored_ms=DAY_MS,
+)  # fmt: skip
+
+
+def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() -> None:
+    found = Simulation(
+        evidence=(EVIDENCE,), rows=(IMPACT,), left_out=1_233, left_blind=34,
+        verdicts={Verdict.WORSE: 1_200, Verdict.SAME: 4, Verdict.NO_DATA: 30},
+    )  # fmt: skip
+    said = "1,234 buckets on brokers: 1,200 get worse, 4 may get worse (what was recorded was held back), 30 have no data"
+    report = UsageReport(simulation=found)
+    assert headline(report) == said
+    assert report_document(report)["headline"] == said
+    for make in (report_text, report_markdown, page):
+        assert "1,200 get worse" in make(report)
+    assert report_document(report)["simulation"]["verdicts"] == {"worse": 1_200, "same": 4, "no data": 30}  # fmt: skip
+
+
+def test_who_was_held_back_is_not_said_to_stay_as_now() -> None:
+    found = Simulation(evidence=(EVIDENCE,), rows=(HELD_BACK,))
+    assert headline(UsageReport(simulation=found)) == (
+        "1 bucket on a broker: 1 may get worse (what was recorded was held back)"
+    )
+    calm = replace(HELD_BACK, bound=Bound.EXACT)
+    assert headline(UsageReport(simulation=replace(found, rows=(calm,)))) == (
+        "1 bucket on a broker: nothing changes for anybody"
+    )
+
+
+def test_every_figure_of_a_lower_bound_has_its_sign() -> None:
+    (known, unknown) = impact_sheet(SIMULATION).rows
+    assert known[8:11] == ("≥ 30 min a day", "≥ 5 min", "≥ 14 min")
+    assert unknown[8:11] == ("-", "-", "-")
+    assert impact_sheet(Simulation(evidence=(), rows=(replace(IMPACT, bound=Bound.EXACT),))).rows[0][9:11] == ("5 min", "14 min")  # fmt: skip
+
+
+def origin(table: str, **more: object) -> Origin:
+    made = Origin(
+        table=table, cluster_id="prod-id", from_ms=EVIDENCE.from_ms, to_ms=EVIDENCE.to_ms, snapshot_id="look-1",
+        made_ms=EVIDENCE.to_ms, other_window=False,
+    )  # fmt: skip
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> None:
+    before = {"from_ms": EVIDENCE.from_ms - 30 * DAY_MS, "to_ms": EVIDENCE.to_ms - 30 * DAY_MS}
+    report = replace(
+        whole_report(),
+        simulation=replace(SIMULATION, breaches=()),
+        origins=(origin("impact_row", other_window=True, **before), origin("recommendation")),
+    )
+    by_name = {one.name: one for one in sheets(report)}
+    assert by_name["impact_row"].title == (
+        "What the change would have done (2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC; not the window of this report)"
+    )
+    assert "told by `kquota spark simulate`, not here" in by_name["impact_row"].says
+    assert by_name["recommendation"].title == (
+        "Recommended limits (2026-11-18 00:00 UTC to 2026-12-02 00:00 UTC)"
+    )
+    assert [row[1:] for row in by_name["origins"].rows] == [
+        ("what-if", "2026-10-19 00:00 UTC", "2026-11-02 00:00 UTC", "2026-12-02 00:00 UTC", "look-1", "another than this report's"),
+        ("recommendations", "2026-11-18 00:00 UTC", "2026-12-02 00:00 UTC", "2026-12-02 00:00 UTC", "look-1", "the report's"),
+    ]  # fmt: skip
+    assert headline(report).startswith("the newest simulation in the lake: 5 buckets")
+    for make in (report_text, report_markdown, page):
+        assert "2026-10-19 00:00 UTC to 2026-11-02 00:00 UTC" in make(report)
+    several = (*report.origins, origin("impact_row", cluster_id="b"))
+    titles = [one.title for one in sheets(replace(report, origins=several))]
+    assert "What the change would have done (of several windows; not the window of this report)" in titles  # fmt: skip
+    plain = [one.title for one in sheets(whole_report())]
+    assert "What the change would have done" in plain
+
+
+def test_a_result_that_does_not_say_its_window_has_a_dash() -> None:
+    old = origin("recommendation", from_ms=None, to_ms=None, snapshot_id="", other_window=True)
+    (sheet,) = [one for one in sheets(UsageReport(origins=(old,))) if one.name == "origins"]
+    assert sheet.rows[0][2:4] == ("-", "-")
+    assert sheet.rows[0][5] == "-"
+
+
+def names(chart: str) -> list[str]:
+    """The names of a bar chart of a page, and the lines under them."""
+    return re.findall(r'text-anchor="end">([^<]*)</text>', chart)
+
+
+def bars(report: UsageReport, anchor: str) -> list[str]:
+    (chart,) = re.findall(rf'<section id="{anchor}">.*?</section>', page(report), re.DOTALL)
+    return names(chart)
+
+
+def test_bars_say_which_type_and_broker_they_are_of_and_which_cluster_if_there_are_several() -> (
+    None
+):
+    fetch = replace(IMPACT, quota_type=QuotaType.FETCH, broker_id="2")
+    found = replace(SIMULATION, rows=(IMPACT, fetch), left_out=0, verdicts={})
+    unused = replace(USAGE, broker_id="", state=UseState.UNUSED, max_rate_units=0)
+    report = replace(whole_report(), simulation=found, usage=(USAGE, unused))
+    who = "user=etl,client-id=loader"
+    assert bars(report, "before-after") == [who, "produce · broker 1", who, "fetch · broker 2"]
+    assert bars(report, "headroom") == [who, "produce · broker 1", who, "produce"]
+    other = replace(report, usage=(USAGE, replace(USAGE, cluster_id="other")))
+    assert bars(other, "headroom") == [
+        who, "produce · broker 1", "prod-id", who, "produce · broker 1", "other",
+    ]  # fmt: skip
+    long = replace(report, usage=(replace(USAGE, bucket=bucket_of("a" * 60, "b" * 60)),))
+    first, second = bars(long, "headroom")
+    assert len(first) == 36
+    assert (first[:6], first[-3:], second) == ("user=a", "bbb", "produce · broker 1")
+    assert bars(report, "capacity") == ["prod-id", "broker 1 · ingress"]
+
+
 def test_the_first_sentence_says_what_was_found() -> None:
     assert (
         headline(whole_report())
-        == "5 buckets on brokers: 1 gets worse, 1 cannot be told; the policy refuses 1 figure"
+        == "5 buckets on brokers: 3 get worse, 1 cannot be told; the policy refuses 1 figure"
     )
     assert headline(UsageReport()) == "nothing was recorded"
     empty = Simulation(evidence=(EVIDENCE,), rows=())

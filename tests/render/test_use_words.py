@@ -69,6 +69,23 @@ def test_a_little_is_never_shown_as_nothing() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("ppm", "text"),
+    [
+        (996_000, "99.6 %"), (997_999, "99.7 %"), (999_999, "99.9 %"), (990_000, "99 %"), (989_999, "98 %"),
+        (1_004_000, "100.4 %"), (1_015_000, "101 %"), (2_400_000, "240 %"), (99_999, "9.9 %"), (1_999, "0.19 %"), (-50_000, "-5 %"),
+    ],
+)  # fmt: skip
+def test_a_share_is_rounded_down_so_that_only_the_whole_is_the_whole(ppm: int, text: str) -> None:
+    assert share_text(ppm) == text
+
+
+@given(st.integers(0, 10**7))
+def test_a_share_never_says_more_than_is_there(ppm: int) -> None:
+    if ppm >= 100:
+        assert float(share_text(ppm).removesuffix(" %")) * 10_000 <= ppm + 1e-6
+
+
 def test_names_that_imitate_others_are_quoted() -> None:
     assert (
         bucket_text(bucket_of("alice", 'x",user="admin'))

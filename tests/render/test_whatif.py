@@ -24,12 +24,13 @@ from reconciler.render.whatif_words import recorded_of
 from reconciler.usage.buckets import Answer
 from reconciler.usage.censoring import Bound
 from reconciler.usage.findings import Evidence, ImpactRow, Simulation, TierBreach
-from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.question import Asked
+from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle import Model
 from reconciler.usage.tiers import USUAL, WhatIfPolicy
-from reconciler.usage.verdict import Breach, Tolerance, Verdict
-from reconciler.usage.whatif import judged, told
+from reconciler.usage.verdict import Breach, Part, Tolerance, Verdict, impact
+from reconciler.usage.whatif import judged, row_of, told
 from tests.render.previews import EVIL as EVIL_USER
 from tests.render.previews import sample
 from tests.usage.whatif_cases import CADENCE, case
@@ -80,6 +81,17 @@ def row(user="alice", **more) -> ImpactRow:
     return replace(made, **more)
 
 
+SAME = {
+    "verdict": Verdict.SAME,
+    "after_throttled_ms": 0,
+    "after_max_delay_ms": 0,
+    "after_over_timeout_ms": 0,
+}
+HELD_BACK = {
+    "bound": Bound.AT_LEAST,
+    "observed_throttled_ms": 14 * 20 * 3_600_000,
+    "censored_ms": 14 * 20 * 3_600_000,
+}
 BLIND = {
     "after_throttled_ms": None,
     "after_max_delay_ms": None,
@@ -112,9 +124,55 @@ def says(one, **more) -> str:
             id="lower bound",
         ),
         pytest.param(
-            {"verdict": Verdict.SAME, "after_throttled_ms": 0, "after_max_delay_ms": 0, "after_over_timeout_ms": 0},
+            SAME,
             "never throttled, as now",
             id="same",
+        ),
+        pytest.param(
+            {**SAME, **HELD_BACK},
+            "recorded use was held back: throttled at least as much as now; seen throttled 20 h a day, held back in 83 % of the time",
+            id="held back, and the limit gets tighter",
+        ),
+        pytest.param(
+            {**SAME, "observed_throttled_ms": 14 * 10_000},
+            "recorded use was held back: throttled at least as much as now; seen throttled 10 s a day",
+            id="the least that was seen is said",
+        ),
+        pytest.param(
+            {**SAME, **HELD_BACK, "after_units": 20 * 2**20},
+            "throttled as much as now; seen throttled 20 h a day, held back in 83 % of the time",
+            id="held back, and the limit stays",
+        ),
+        pytest.param(
+            {**SAME, **HELD_BACK, "after_units": 30 * 2**20, "censored_ms": 0},
+            "not throttled in what was recorded; seen throttled 20 h a day",
+            id="seen throttled, and the limit gets looser",
+        ),
+        pytest.param(
+            {**SAME, **HELD_BACK, "bound": Bound.EXACT, "after_units": None},
+            "never throttled; seen throttled 20 h a day, held back in 83 % of the time",
+            id="held back, and there is no limit any more",
+        ),
+        pytest.param(
+            {**SAME, "bound": Bound.AT_LEAST},
+            "not throttled in what was recorded, which may be less than what was wanted",
+            id="nobody knows whether it was held back",
+        ),
+        pytest.param(
+            {"bound": Bound.AT_LEAST},
+            "throttled at least 10 min a day (now never), worst delay at least 2 min 30 s;"
+            " at least 2 min a day above 120 s, where producers lose records",
+            id="every figure of a lower bound is one",
+        ),
+        pytest.param(
+            {"quota_type": QuotaType.FETCH},
+            "throttled 10 min a day (now never), worst delay 2 min 30 s; 2 min a day above 120 s",
+            id="consumers lose no record",
+        ),
+        pytest.param(
+            {"quota_type": QuotaType.CONTROLLER_MUTATION, "model": Model.TOKENS},
+            "throttled 10 min a day (now never), worst delay 2 min 30 s; 2 min a day above 120 s",
+            id="nor do those who make topics",
         ),
         pytest.param(
             {"verdict": Verdict.BETTER, "before_throttled_ms": 280 * MINUTE, "after_throttled_ms": 0, "after_max_delay_ms": 0, "after_over_timeout_ms": 0},
@@ -169,6 +227,39 @@ def test_the_headline_counts_clients_and_not_brokers():
     calm = row(verdict=Verdict.SAME, after_throttled_ms=0, after_over_timeout_ms=0)
     assert (
         recorded_of(simulation(calm), at=NOW).headline == "nobody who is affected will be worse off"
+    )
+
+
+def test_who_was_held_back_all_day_is_not_told_that_nothing_gets_worse():
+    # A client throttled all day under its limit records 0.98 of it; replayed under 0.99 of it, it looks content.
+    limit = 1_000
+    samples = [
+        Sample(n * 30_000, 30_000, 980, 500, Censored.YES) for n in range(1, DAY_MS // 30_000)
+    ]
+    told_ = impact(
+        QuotaType.PRODUCE, Answer.EXACT, [Part(samples=samples, limit=limit)], 990, max_gap_ms=150_000
+    )  # fmt: skip
+    asked = Asked(
+        quota_type=QuotaType.PRODUCE, bucket=bucket_of("alice"), broker_id="1", before_units=limit, after_units=990,
+        source_entity="", answer=Answer.EXACT, parts=(), why="", any_name=False,
+    )  # fmt: skip
+    one = row_of(CLUSTER, asked, told_)
+    assert (one.verdict, one.bound, one.after_throttled_ms) == (Verdict.SAME, Bound.AT_LEAST, 0)
+    found = recorded_of(simulation(one), at=NOW)
+    assert found.headline == "1 of 1 cannot be judged"
+    assert found.rows[0].mark == "?"
+    assert "never" not in found.rows[0].says
+    assert found.notes[0].startswith("Held back: ")
+
+
+def test_only_producers_lose_records():
+    rows = [
+        row("a"),
+        row("b", quota_type=QuotaType.FETCH),
+        row("c", quota_type=QuotaType.CONTROLLER_MUTATION, model=Model.TOKENS),
+    ]
+    assert recorded_of(simulation(*rows), at=NOW).headline == (
+        "3 clients of 3 will be worse off, 1 client will lose records (delays above 120 s)"
     )
 
 
@@ -294,7 +385,10 @@ def test_what_is_written_is_read(number):
     rows = judged(one.question, one.series, CADENCE)
     note = replace(EVIDENCE, cluster_id=one.cluster_id)
     found = told(rows, [note], STRICT, questions=[one.question], most=4)
-    assert read(whatif_document(found), one.cluster_id) == found
+    # Whoever is only noticed is counted and not named: a plan tells of nobody whom it does not change.
+    nameless = replace(found, flipped=(), unexplained=())
+    assert read(whatif_document(found), one.cluster_id) == nameless
+    assert whatif_document(found) == whatif_document(nameless)
 
 
 def written(**more) -> dict:
@@ -318,6 +412,9 @@ def edited(section, **more) -> dict:
         (written(leftOut=-1), "simulation.leftOut"),
         (written(leftBlind=1), "simulation.leftBlind"),
         (written(more=1), "more"),
+        (written(verdicts={"worse": 2}), "simulation.verdicts"),
+        (written(verdicts={"worse": 1, "fine": 0}), "simulation.verdicts"),
+        (written(verdicts={}), "simulation.verdicts"),
         (edited("rows", verdict="fine"), "simulation.rows[0].verdict"),
         (edited("rows", after_throttled_ms=None), "simulation.rows[0].verdict"),
         (edited("rows", model="tokens"), "simulation.rows[0].model"),

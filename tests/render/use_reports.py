@@ -58,6 +58,7 @@ UNKNOWN = replace(
 
 SIMULATION = Simulation(
     evidence=(EVIDENCE,), rows=(IMPACT, UNKNOWN), left_out=3,
+    verdicts={Verdict.WORSE: 3, Verdict.SAME: 1, Verdict.NOT_IDENTIFIABLE: 1},
     breaches=(TierBreach(row=IMPACT, tier="gold", breach=Breach(what="worst delay", found_ms=300_000, allowed_ms=60_000)),),
 )  # fmt: skip
 
@@ -115,7 +116,7 @@ def hostile_report() -> UsageReport:
     return replace(
         whole_report(),
         evidence=(replace(EVIDENCE, cluster_id=EVIL, partial=(EVIL,), counts={EVIL: 1}),),
-        simulation=replace(SIMULATION, rows=(row,)),
+        simulation=replace(SIMULATION, rows=(row,), left_out=0, verdicts={Verdict.WORSE: 1}),
         usage=(replace(USAGE, bucket=bucket, cluster_id=EVIL, broker_id=EVIL),),
         curves=(curve(bucket),),
         notes=(EVIL,),

@@ -32,13 +32,15 @@ RATES = {"alice": 900, "bob": 500, "carol": 5}
 LIMITS = {"alice": 1_000, "bob": 10_000, "dave": 700}
 
 
-def filled(into: Lake, table: Table, rows: list[dict[str, Any]]) -> None:
+def filled(
+    into: Lake, table: Table, rows: list[dict[str, Any]], inputs: dict[str, str] | None = None
+) -> None:
     for cluster in {one["cluster_id"] for one in rows}:
         unit = Unit(table=table, cluster_id=cluster, day=DAY)
         mine = [one for one in rows if one["cluster_id"] == cluster]
         into.commit(
             unit, pa.Table.from_pylist(mine, schema=arrow.schema(table)), into.manifest(unit),
-            inputs=pace.inputs(PACE) if table is USAGE_SAMPLE else None, counts={"gap": 1},
+            inputs=pace.inputs(PACE) if table is USAGE_SAMPLE else inputs, counts={"gap": 1},
         )  # fmt: skip
 
 

@@ -16,8 +16,8 @@ from reconciler.spark.candidates import Candidate, Work
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import simulate
 from reconciler.spark.schemas import struct
-from reconciler.usage.censoring import Bound
 from reconciler.usage.buckets import HISTORY_BREAKS
+from reconciler.usage.censoring import Bound
 from reconciler.usage.findings import Simulation
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW

@@ -21,7 +21,7 @@ from reconciler.usage.tables import (
 )
 from reconciler.usage.throttle import arrivals, rows
 from tests.spark import lakes, replays
-from tests.spark.report_lake import BEGIN, DAY, FROM, STEP, TO, filled, made
+from tests.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, filled, made
 
 pytestmark = pytest.mark.integration
 
@@ -49,6 +49,14 @@ def test_use_is_told_worst_first_with_limits_that_nobody_used(spark, lake) -> No
     assert note.counts == {"gap": 1}
     kept = lakes.rows_of(lake, USAGE_ROW)
     assert len(kept) == 4
+
+
+def test_a_window_that_ends_now_is_not_said_to_lack_what_has_not_happened_yet(spark, lake) -> None:
+    now = TIMES[-1] + 1
+    found = usage.run(spark, lake, usage.Settings(from_ms=FROM, to_ms=now, curves=0), silent)
+    (note,) = found.evidence
+    assert (note.from_ms, note.to_ms, note.coverage_ppm) == (FROM, now, 999_999)
+    assert len(found.usage) == 4
 
 
 def test_curves_are_drawn_of_what_is_told_first(spark, lake) -> None:
@@ -168,17 +176,31 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
         "unfinished": 0, "covered_ms": 100, "censored_ms": 0, "why": "",
     }  # fmt: skip
     other = {**impact, "user": "carol", "verdict": "same", "after_units": 10_000}
-    filled(lake, IMPACT_ROW, [other, impact])
+    held = {**other, "user": "dave", "after_units": 300, "censored_ms": 90}
+    window = {"from_ms": str(FROM - 86_400_000), "to_ms": str(TO), "snapshot_id": "s-0"}
+    filled(lake, IMPACT_ROW, [{**other, "user": "zed"}, other, impact, held], window)
     advice = dict.fromkeys(RECOMMENDATION.names) | {
         **earlier, "quota_type": "produce", "source_entity": "", "tier": "silver", "advice": "change", "peak_units": 5,
         "confidence_ppm": 1, "censored_ppm": 0, "rules": ["cut", "floor"], "evidence_ms": 1, "samples": 1, "brokers": 1,
     }  # fmt: skip
-    filled(lake, RECOMMENDATION, [advice])
+    filled(lake, RECOMMENDATION, [advice], {"from_ms": str(FROM), "to_ms": str(TO - 5)})
     settings = report.Settings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-",), most=3)
     found = report.run(spark, lake, settings, silent)
     assert found.simulation is not None
-    assert [one.bucket.user for one in found.simulation.rows] == ["bob", "carol"]
+    assert [one.bucket.user for one in found.simulation.rows] == ["bob", "dave", "carol"]
     assert found.simulation.rows[0].bound == "at_least"
+    assert (found.simulation.left_out, found.simulation.may_be_worse) == (1, 1)
+    assert found.simulation.verdicts == {"worse": 1, "same": 3}
+    assert [
+        (one.table, one.from_ms, one.to_ms, one.snapshot_id, one.other_window)
+        for one in found.origins
+    ] == [
+        ("impact_row", FROM - 86_400_000, TO, "s-0", True),
+        ("recommendation", FROM, TO - 5, "", False),
+    ]
+    assert found.notes[-1:] == (
+        "the what-if of 1 cluster in this report speaks of another window than the rest",
+    )
     assert found.recommendations[0].rules == ("cut", "floor")
     assert [(one.bucket.user, one.after_units) for one in found.curves][:3] == [
         ("bob", 400),

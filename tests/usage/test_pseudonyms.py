@@ -67,7 +67,7 @@ def test_no_name_is_left_in_a_report(secret: str) -> None:
         report,
         evidence=(replace(report.evidence[0], cluster_id=secret, source=secret, partial=(secret,)),),
         simulation=replace(
-            SIMULATION, rows=(row,), breaches=(replace(SIMULATION.breaches[0], row=row),), notes=(secret,),
+            SIMULATION, rows=(row,), left_out=0, verdicts={row.verdict: 1}, breaches=(replace(SIMULATION.breaches[0], row=row),), notes=(secret,),
             evidence=(replace(report.evidence[0], partial=(secret,)),),
             flipped=((secret, QuotaType.FETCH, bucket),), unexplained=((secret, QuotaType.FETCH, bucket),),
         ),

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import entity
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.usage.buckets import Answer
 from reconciler.usage.censoring import Bound
-from reconciler.usage.findings import BLIND, Evidence, ImpactRow
+from reconciler.usage.findings import BLIND, Evidence, ImpactRow, Simulation, verdicts_of
 from reconciler.usage.question import Question
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.sizing import GOLD
@@ -82,6 +84,8 @@ def test_tenants_are_what_the_verdict_makes_of_the_impacts_of_all_brokers(number
             if (each.quota_type, each.bucket, each.any_name)
             == (found.worst.quota_type, found.worst.bucket, found.worst.any_name)
         ]
+        if any(each.may_be_worse for each in group):
+            continue  # an impact does not know its limits; these have tests of their own
         other = over_brokers({each.broker_id: _impact_of(each) for each in group})
         assert (found.worst.broker_id, found.throttled) == (other.broker_id, other.throttled)
 
@@ -94,7 +98,10 @@ def test_no_row_vanishes_and_a_tenant_is_never_cut(number, most):
     assert len(found.rows) + found.left_out == len(rows)
     whole = {each.worst: each for each in tenants(rows)}
     assert all(whole[each.worst] == each for each in tenants(found.rows))
-    assert found.enough == (not any(each.verdict in BLIND for each in rows))
+    assert found.enough == all(each.judged for each in rows)
+    assert found.verdicts == verdicts_of(rows)
+    assert found.blind == sum(not each.judged for each in rows)
+    assert found.may_be_worse == sum(each.may_be_worse for each in rows)
 
 
 def test_what_the_policy_refuses_is_shown_first_and_once_for_each_figure():
@@ -108,6 +115,51 @@ def test_what_the_policy_refuses_is_shown_first_and_once_for_each_figure():
         21 * MINUTE,
     )
     assert found.left_out == 9
+
+
+HELD_BACK = {
+    "verdict": Verdict.SAME, "bound": Bound.AT_LEAST, "after": 0, "observed_throttled_ms": 20 * 60 * MINUTE,
+    "censored_ms": 20 * 60 * MINUTE,
+}  # fmt: skip
+
+
+def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limit():
+    held = row(broker="2", **HELD_BACK)
+    assert held.may_be_worse
+    assert not held.judged
+    for more in (
+        {"after_units": 100},  # the same limit does what it does
+        {"after_units": 200},
+        {"after_units": None},
+        {"bound": Bound.EXACT},
+        {"verdict": Verdict.WORSE},
+        {"observed_throttled_ms": 0, "censored_ms": MINUTE},  # a minute a day is nothing
+    ):
+        assert not replace(held, **more).may_be_worse, more
+    assert replace(held, before_units=None).may_be_worse
+    assert replace(held, observed_throttled_ms=None, censored_ms=MINUTE + 1).may_be_worse
+
+
+def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_for_a_look():
+    calm, better = row(verdict=Verdict.SAME, after=0), row("bob", verdict=Verdict.BETTER, after=0)
+    held = row(broker="2", **HELD_BACK)
+    found = shown([better, calm, held])
+    assert [one.worst.broker_id for one in tenants(found.rows)] == ["2", "1"]
+    assert (found.blind, found.may_be_worse, found.enough) == (1, 1, False)
+    cut = shown([row("bob"), calm, held], most=1)
+    assert (cut.left_out, cut.left_blind, cut.may_be_worse, cut.enough) == (2, 1, 1, False)
+
+
+def test_counts_that_contradict_the_rows_cannot_be_built():
+    for more in (
+        {"left_out": 1},
+        {"verdicts": {Verdict.WORSE: 2}},
+        {"left_out": 1, "verdicts": {Verdict.SAME: 2}},
+        {"left_out": 1, "left_blind": 1, "verdicts": {Verdict.WORSE: 2}},
+        {"left_out": 1, "verdicts": {Verdict.WORSE: 1, Verdict.NO_DATA: 1}},
+    ):
+        with pytest.raises(QuotaValueError):
+            Simulation(evidence=(), rows=(row(),), **more)
 
 
 def test_a_tier_decides_what_is_refused():

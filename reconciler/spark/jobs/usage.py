@@ -49,7 +49,8 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
         progress,
     )
     progress("limits in force", 0, 0)
-    notes = facts.evidence(spark, lake, clusters, span)
+    # Profiles are of whole days, but what has not happened yet is no gap.
+    notes = facts.evidence(spark, lake, clusters, Span(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms)))  # fmt: skip
     five = reading.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
     hist = reading.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
     entries = facts.in_force(spark, lake, clusters, span).cache()
