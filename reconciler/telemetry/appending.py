@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from reconciler.lake.lake import Lake, Made
 from reconciler.lake.manifest import Manifest, Unit
+from reconciler.lake.mending import regained, sentences
 
 
 class NothingNewError(Exception):
@@ -36,7 +37,9 @@ def added(lake: Lake, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> in
         if not new.num_rows and after is not None:
             raise NothingNewError
         count = new.num_rows
-        return Made(rows=pa.concat_tables([there, new]))
+        rows = pa.concat_tables([there, new])
+        inputs = regained(unit.table, after.inputs if after else {}, rows)
+        return Made(rows=rows, inputs=inputs, partial=sentences(inputs))
 
     try:
         _ = lake.update(unit, make)

@@ -15,7 +15,7 @@ from reconciler.lake import pace
 from reconciler.lake.lake import Lake, Made
 from reconciler.lake.manifest import Manifest, Unit, counts_of
 from reconciler.ports import Progress
-from reconciler.telemetry import assembly, limits, placing
+from reconciler.telemetry import assembly, limits, placing, standing
 from reconciler.telemetry.assembly import Day, assembled, start_of
 from reconciler.telemetry.keeping import content
 from reconciler.telemetry.limits import Digests, Look
@@ -98,7 +98,7 @@ class Days:
             inputs = self._inputs(
                 day, {one: points.get(one) for one in (day - _ONE_DAY, day)}, paced
             )
-            if not rebuild and all(one and _is_made_from(one.inputs, inputs) for one in there):
+            if not rebuild and all(one and _is_settled(one, inputs) for one in there):
                 found.append(_report(day, there[-1], made=False))
             else:
                 found.append(self._bring_up(day, rebuild=rebuild))
@@ -121,7 +121,8 @@ class Days:
                 made = True
             except _UpToDateError:
                 last = self._lake.manifest(unit)
-        return _report(day, last, made=made)
+        was_left = last is not None and standing.LEFT_FOR in last.inputs
+        return _report(day, last, made=made and not was_left)
 
     def _maker(
         self, day: date, rows: Callable[[Day], pa.Table], *, rebuild: bool
@@ -131,9 +132,17 @@ class Days:
             points = {one: self._points(one) for one in (day - _ONE_DAY, day)}
             paced = self._paced(self._first(day), rebuild=rebuild)
             inputs = self._inputs(day, points, paced)
-            if after is not None and not rebuild and _is_made_from(after.inputs, inputs):
+            if after is not None and not rebuild and _is_settled(after, inputs):
                 raise _UpToDateError
             done = self._assembled(day, points, inputs, paced)
+            if (
+                after is not None
+                and standing.has_lost(after.inputs, inputs)
+                and self._loses(day, done)
+            ):
+                if standing.is_left(after.inputs, inputs):
+                    raise _UpToDateError
+                return standing.left(after, inputs)
             today = points[day]
             return Made(
                 rows=rows(done),
@@ -143,6 +152,11 @@ class Days:
             )
 
         return make
+
+    def _loses(self, day: date, done: Day) -> bool:
+        """Whether a day has to be left as it is. All tables or none: their rows belong together."""
+        made = {table: rows(done) for table, rows in _TABLES}
+        return standing.would_lose(self._lake, self._cluster_id, day, made)
 
     def _first(self, day: date) -> Manifest | None:
         """The unit of a day that every run commits first: what it says holds for the others, too."""
@@ -166,6 +180,7 @@ class Days:
             "points": content(today),
             "points_before": content(before),
             "limits": self._digests.of(start, start + DAY_MS),
+            **standing.beginnings(today, before),
             **pace.inputs(paced),
             "rules": str(assembly.VERSION),
         }
@@ -203,6 +218,11 @@ class Days:
 
     def _read(self, points: Manifest | None) -> pa.Table:
         return self._lake.read([points] if points else [], placing.COLUMNS, table=POINT)
+
+
+def _is_settled(found: Manifest, wanted: Mapping[str, str]) -> bool:
+    """Whether there is nothing to be done: rows are what they should be, or were left for good reason."""
+    return _is_made_from(found.inputs, wanted) or standing.is_left(found.inputs, wanted)
 
 
 def _is_made_from(found: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

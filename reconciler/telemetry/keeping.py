@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from reconciler.lake.lake import Lake, Made
 from reconciler.lake.manifest import Manifest, Unit
+from reconciler.lake.mending import BEGAN, regained, sentences
 from reconciler.render.units import instant
 from reconciler.telemetry.appending import NothingNewError
 from reconciler.telemetry.assembly import split, start_of
@@ -121,6 +122,8 @@ def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: Reading) -> tuple[in
         nonlocal added, counts
         counts, added = Counts(), 0
         inputs = _inputs(after, unit.day, reading)
+        if after is None:
+            inputs[BEGAN] = lake.new_name()
         if not rows.num_rows and not _has_news(after, inputs):
             raise NothingNewError
         if after is not None and not rows.num_rows:
@@ -128,6 +131,7 @@ def _merge(lake: Lake, unit: Unit, rows: pa.Table, reading: Reading) -> tuple[in
         there = lake.read([after] if after else [], table=POINT)
         whole = merged([there, rows], counts)
         added = whole.num_rows - there.num_rows
+        inputs = regained(POINT, inputs, whole)
         is_same = not added and _is_same(whole, there)
         if is_same and not _has_news(after, inputs):
             raise NothingNewError
@@ -221,4 +225,5 @@ def _sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
     return (
         *spans,
         *(f"the file {name} was not read whole" for name in json.loads(inputs.get(CUT, "[]"))),
+        *sentences(inputs),
     )
