@@ -207,7 +207,7 @@ def _spoken_before(lake: Lake, sources: Sequence[Source]) -> str:
 def _dialect(
     files: Files, clusters: Clusters, failures: dict[Path, str], before: Callable[[], str]
 ) -> tuple[Dialect, str]:
-    """Which dialect is spoken, from a first look at the names; and whether several clusters are mixed.
+    """Which dialect is spoken, from a first look at the names; whether several clusters are mixed; whether there is anything.
 
     Returns:
         The dialect, and a remark where it is only remembered.
@@ -227,8 +227,8 @@ def _dialect(
                     labels.setdefault(series.name, set())
         except TelemetryError as error:
             failures[path] = error.message
-    if not labels and failures:
-        raise TelemetryError("; ".join(failures.values()))
+    if not labels and (failures or counts):
+        raise TelemetryError("; ".join([*failures.values(), *counts.lines()]))
     if files.dialect:
         found = files.dialects.named(files.dialect), ""
     else:

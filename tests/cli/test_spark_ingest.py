@@ -304,3 +304,25 @@ def test_all_clusters_where_none_has_telemetry_is_an_error(kquota, folder, more)
     done = ingest(kquota, "--all", *more)
     assert done.code == 1
     assert "no cluster of the project has telemetry" in done.err
+
+
+def test_a_file_that_cannot_be_read_is_told_once_and_evidence_says_so(kquota, project, export):
+    (project / "b.parquet").write_bytes(b"PAR1 and then nothing")
+    done = ingest(kquota, "--file", export, "--file", "b.parquet", "--publish", "--format", "json")
+    assert done.code == 1
+    told = json.loads(done.out)
+    assert "b.parquet" in told["failures"][0]
+    assert told["clusters"][0]["failures"] == []
+    assert done.err.count("b.parquet") == 1
+    latest = json.loads((project / "evidence" / "id-o" / "LATEST.json").read_text())
+    assert any("the file b.parquet was not read whole" in one for one in latest["partial"])
+
+
+def test_a_unit_of_times_can_be_said(kquota, project):
+    path = project / "a.csv"
+    path.write_text(recorded_use.csv(SERIES).replace("ts_ms,", "ts,", 1))
+    done = ingest(kquota, "--file", path, "--time-unit", "s")
+    assert "480 clock_ahead" in done.out
+    done = ingest(kquota, "--file", path, "--time-unit", "ms")
+    assert done.code == 0, done.err
+    assert "480 new points" in done.out
