@@ -1,7 +1,7 @@
 """What brokers can give, what is promised and served at one time, and who goes beyond a fair share where that is too much.
 
 The definitions are :mod:`reconciler.usage.load` and :mod:`reconciler.usage.capacity`. Sums of bytes are decimals where
-64 bits could be too few.
+64 bits could be too few; those are compared before they are divided (:func:`reconciler.spark.columns.quotient`).
 """
 
 import datetime as dt
@@ -17,7 +17,7 @@ from reconciler.spark.resolve import BUCKET
 from reconciler.spark.schemas import conforming, struct
 from reconciler.spark.use import SERIES
 from reconciler.spark.wide import total
-from reconciler.usage.capacity import Use, shares
+from reconciler.usage.capacity import MOST_COMMITTED, Use, shares
 from reconciler.usage.load import COINCIDENT_PPM, MOST_PPM, Basis
 from reconciler.usage.reports import Direction
 from reconciler.usage.samples import MILLION, QuotaType
@@ -76,7 +76,7 @@ def moments(
     by_clients = served.select(
         "cluster_id", "broker_id", direction(fn.col("quota_type")).alias("direction"), "ts_ms", "dt_ms",
         fn.col("served").alias("served_units"), fn.col("rate_units").alias("recorded_units"),
-        null.alias("broker_units"), null.alias("replication_units"),
+        null.alias("broker_units"), null.alias("replication_units"), null.alias("copied_units"),
     )  # fmt: skip
     whole = by_clients
     for way, (all_bytes, replication) in _BROKER_COLUMNS.items():
@@ -85,6 +85,7 @@ def moments(
                 "cluster_id", "broker_id", fn.lit(str(way)).alias("direction"), "ts_ms", "dt_ms",
                 zero.alias("served_units"), zero.alias("recorded_units"),
                 fn.col(all_bytes).alias("broker_units"), fn.col(replication).alias("replication_units"),
+                (fn.col("bytes_in") if way is Direction.EGRESS else null).alias("copied_units"),
             )
         )  # fmt: skip
     return whole.groupBy(*MOMENT).agg(
@@ -93,7 +94,10 @@ def moments(
             total(fn.col(name), wide=wide).alias(name)
             for name in ("served_units", "recorded_units")
         ),
-        *(fn.max(name).alias(name) for name in ("broker_units", "replication_units")),
+        *(
+            fn.max(name).alias(name)
+            for name in ("broker_units", "replication_units", "copied_units")
+        ),
     )
 
 
@@ -104,11 +108,17 @@ def budgeted(at: DataFrame, capacities: DataFrame) -> DataFrame:
         fn.col("capacity_units").cast(_WIDE) * fn.col("headroom_ppm"), fn.lit(MILLION)
     ).cast("bigint")
     left = fn.greatest(fn.lit(0).cast("bigint"), usable - fn.col("replication_units"))
-    assumed = columns.quotient(usable, fn.col("replication_factor").cast("bigint"))
+    factor = fn.col("replication_factor").cast("bigint")
+    copies = fn.col("copied_units").cast(_WIDE) * (factor - fn.lit(1))
+    assumed = fn.when(
+        fn.col("direction") == str(Direction.EGRESS),
+        fn.greatest(fn.lit(0).cast(_WIDE), usable.cast(_WIDE) - copies).cast("bigint"),
+    ).otherwise(columns.quotient(usable, factor))
     measured = fn.col("replication_units").isNotNull() & fn.col("capacity_units").isNotNull()
-    factored = fn.col("replication_factor").isNotNull() & fn.col("capacity_units").isNotNull()
+    told = (fn.col("direction") != str(Direction.EGRESS)) | fn.col("copied_units").isNotNull()
+    factored = factor.isNotNull() & fn.col("capacity_units").isNotNull() & told
     return joined.select(
-        *at.columns,
+        *(name for name in at.columns if name != "copied_units"),
         fn.when(measured, left).when(factored, assumed).alias("budget_units"),
         fn.when(measured, fn.lit(str(Basis.MEASURED)))
         .when(factored, fn.lit(str(Basis.REPLICATION_FACTOR)))
@@ -118,14 +128,28 @@ def budgeted(at: DataFrame, capacities: DataFrame) -> DataFrame:
 
 
 def load_ppm(served: Column, dt: Column, available: Column) -> Column:
-    """``load.load_ppm``."""
-    rate = columns.quotient(served.cast(_WIDE) * fn.lit(1000), dt.cast("bigint"))
-    share = columns.quotient(rate.cast(_WIDE) * fn.lit(MILLION), available).cast(_WIDE)
+    """``load.load_ppm``: the rate reaches a thousand budgets where ``served >= available * dt``, for those are 1000 a ms."""
+    ms = dt.cast("bigint")
+    rest = columns.quotient((served % ms) * fn.lit(1000), ms)
+    rate = columns.quotient(served, ms).cast(_WIDE) * fn.lit(1000) + rest
     none = fn.when(served > 0, fn.lit(MOST_PPM)).otherwise(fn.lit(0))
     return (
         fn.when(available.isNull(), fn.lit(None).cast("bigint"))
         .when(available <= 0, none.cast("bigint"))
-        .otherwise(fn.least(share, fn.lit(MOST_PPM).cast(_WIDE)).cast("bigint"))
+        .when(served.cast(_WIDE) >= available.cast(_WIDE) * ms, fn.lit(MOST_PPM).cast("bigint"))
+        .otherwise(columns.quotient(rate * fn.lit(MILLION), available))
+    )
+
+
+def committed_ppm(promised: Column, available: Column) -> Column:
+    """``capacity.committed_ppm``, cut where that cuts; null where there is no budget. ``promised`` is a decimal."""
+    parts = promised * fn.lit(MILLION)
+    return fn.when(
+        available > 0,
+        fn.when(
+            parts >= available.cast(_WIDE) * fn.lit(MOST_COMMITTED).cast("decimal(19,0)"),
+            fn.lit(MOST_COMMITTED),
+        ).otherwise(columns.quotient(parts, available)),
     )
 
 
@@ -178,13 +202,9 @@ def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame, day: dt.date) ->
         .when(fn.col("_assumed") == 1, fn.lit(str(Basis.REPLICATION_FACTOR)))
         .otherwise(fn.lit(str(Basis.MEASURED)))
     )
-    committed = fn.when(
-        fn.col("budget_units") > 0,
-        columns.quotient(
-            fn.coalesce(fn.col("_promised"), fn.lit(0).cast(_WIDE)) * fn.lit(MILLION),
-            fn.col("budget_units"),
-        ),
-    ).cast("bigint")
+    committed = committed_ppm(
+        fn.coalesce(fn.col("_promised"), fn.lit(0).cast(_WIDE)), fn.col("budget_units")
+    )
     return conforming(
         found.join(promised(limits, seen), list(BROKER), "left")
         .withColumn("unattributed_ppm", unattributed)
@@ -196,9 +216,10 @@ def capacity(at: DataFrame, limits: DataFrame, seen: DataFrame, day: dt.date) ->
 
 
 def _amount(name: str) -> Column:
-    return columns.quotient(
-        fn.col(name).cast(_WIDE) * fn.col("dt_ms").cast("bigint"), fn.lit(1000)
-    ).cast(_WIDE)
+    """Units of a rate in the time of a moment: ``rate * dt div 1000`` in two steps, of which no quotient leaves 64 bits."""
+    rate, ms = fn.col(name), fn.col("dt_ms").cast("bigint")
+    rest = columns.quotient((rate % fn.lit(1000)) * ms, fn.lit(1000))
+    return columns.quotient(rate, fn.lit(1000)).cast(_WIDE) * ms + rest
 
 
 def promised(limits: DataFrame, seen: DataFrame) -> DataFrame:
@@ -214,17 +235,27 @@ def promised(limits: DataFrame, seen: DataFrame) -> DataFrame:
     )
 
 
-def hot(five_minutes: DataFrame, at: DataFrame, span_ms: int, most: int) -> DataFrame:
-    """The intervals in which a broker was used furthest beyond its budget, with everybody who used it.
+def _rates(five_minutes: DataFrame) -> DataFrame:
+    """``usage_5m`` of bytes with ``direction`` and ``rate_units``."""
+    rates = five_minutes.withColumn("direction", direction(fn.col("quota_type"))).where(
+        fn.col("direction").isNotNull() & (fn.col("sum_dt_ms") > 0)
+    )
+    return rates.withColumn(
+        "rate_units",
+        columns.quotient(fn.col("sum_units").cast(_WIDE) * fn.lit(1000), fn.col("sum_dt_ms")),
+    )
+
+
+def beyond(five_minutes: DataFrame, at: DataFrame, span_ms: int) -> DataFrame:
+    """The intervals in which a broker was used beyond its budget.
 
     Args:
         five_minutes: ``usage_5m`` of the window.
         at: What :func:`budgeted` gave: the budget of an interval is the smallest in it.
         span_ms: Length of an interval of ``usage_5m``.
-        most: How many intervals of all brokers together.
 
     Returns:
-        Rows of ``usage_5m`` with ``direction``, ``rate_units`` and ``budget_units``.
+        :data:`BROKER`, ``bucket_ms``, ``budget_units``, and ``rank`` within the cluster: 1 is furthest beyond.
     """
     begin = columns.div_down(fn.col("ts_ms"), fn.lit(span_ms)) * fn.lit(span_ms)
     budgets = (
@@ -232,23 +263,40 @@ def hot(five_minutes: DataFrame, at: DataFrame, span_ms: int, most: int) -> Data
         .groupBy(*BROKER, begin.alias("bucket_ms"))
         .agg(fn.min("budget_units").alias("budget_units"))
     )
-    rates = five_minutes.withColumn("direction", direction(fn.col("quota_type"))).where(
-        fn.col("direction").isNotNull() & (fn.col("sum_dt_ms") > 0)
+    sums = (
+        _rates(five_minutes).groupBy(*BROKER, "bucket_ms").agg(fn.sum("rate_units").alias("_rate"))
     )
-    rates = rates.withColumn(
-        "rate_units",
-        columns.quotient(fn.col("sum_units").cast(_WIDE) * fn.lit(1000), fn.col("sum_dt_ms")).cast("bigint"),
-    )  # fmt: skip
-    sums = rates.groupBy(*BROKER, "bucket_ms").agg(fn.sum("rate_units").alias("_rate"))
-    over = (
-        sums.join(budgets, [*BROKER, "bucket_ms"])
-        .where(fn.col("_rate") > fn.col("budget_units"))
-        .orderBy((fn.col("_rate") - fn.col("budget_units")).desc(), *BROKER, "bucket_ms")
-        .limit(most)
+    over = sums.join(budgets, [*BROKER, "bucket_ms"]).where(
+        fn.col("_rate") > fn.col("budget_units")
     )
-    return rates.join(
-        fn.broadcast(over.select(*BROKER, "bucket_ms", "budget_units")), [*BROKER, "bucket_ms"]
+    order = ((fn.col("_rate") - fn.col("budget_units")).desc(), *BROKER[1:], "bucket_ms")
+    return over.select(
+        *BROKER,
+        "bucket_ms",
+        "budget_units",
+        fn.row_number().over(Window.partitionBy("cluster_id").orderBy(*order)).alias("rank"),
     )
+
+
+def hot(five_minutes: DataFrame, over: DataFrame, most: int) -> DataFrame:
+    """The intervals in which a broker was used furthest beyond its budget, with everybody who used it.
+
+    Args:
+        five_minutes: As in :func:`beyond`.
+        over: What that gave; kept, so that Spark knows how small it is.
+        most: How many intervals of each cluster: none is left out because of another's.
+
+    Returns:
+        Rows of ``usage_5m`` with ``direction``, ``rate_units`` and ``budget_units``.
+    """
+    hottest = over.where(fn.col("rank") <= most).drop("rank")
+    return _rates(five_minutes).join(hottest, [*BROKER, "bucket_ms"])
+
+
+def left_out(over: DataFrame, most: int) -> DataFrame:
+    """How many hot intervals :func:`hot` leaves out: ``cluster_id`` and ``intervals``; clusters without any are missing."""
+    beside = over.where(fn.col("rank") > most)
+    return beside.groupBy("cluster_id").agg(fn.count(fn.lit(1)).alias("intervals"))
 
 
 def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:

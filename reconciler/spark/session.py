@@ -25,6 +25,8 @@ from reconciler.spark.shipping import shipped
 ANSWER_SECONDS: Final = 15
 """So long a Connect server may take until it answers at all."""
 
+ANSI: Final = "spark.sql.ansi.enabled"
+
 _NAME: Final = "kquota"
 _LOOPBACK: Final = "127.0.0.1"
 QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
@@ -169,6 +171,23 @@ def _classic(settings: Settings, tell: Callable[[str], None]) -> SparkSession:
     return builder.getOrCreate()
 
 
+def needs_ansi(spark: SparkSession) -> None:
+    """Jobs run in ANSI mode only: without it sums that leave their type wrap, and no error says so.
+
+    It is Spark's default since 4.0, and on clusters and Connect servers we set nothing; so it is asked for.
+
+    Raises:
+        ConfigError: It is off.
+    """
+    if str(spark.conf.get(ANSI)).lower() != "true":
+        raise ConfigError(
+            f"{ANSI} is off there, so sums that are too large would wrap without an error",
+            key=ANSI,
+            hint=f"leave it at Spark's default or set it where Spark is set up: --conf {ANSI}=true of spark-submit or of the"
+            " Connect server, and no SPARK_ANSI_SQL_MODE=false",
+        )
+
+
 def stopped(spark: SparkSession) -> None:
     """End a session, and with it the JVM that was started for it."""
     # A JVM that died cannot be told to stop; whoever waits for it was told already.
@@ -181,9 +200,15 @@ def stopped(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def opened(settings: Settings, tell: Callable[[str], None] = silent) -> Iterator[SparkSession]:
-    """A session for as long as the block lasts; Ctrl-C ends its jobs and the JVM, too. Arguments as :func:`started`."""
+    """A session for as long as the block lasts; Ctrl-C ends its jobs and the JVM, too. Arguments as :func:`started`.
+
+    Raises:
+        ConfigError: As there, or it has no ANSI mode.
+        SparkError: As there.
+    """
     spark = started(settings, tell)
     try:
+        needs_ansi(spark)
         with shipped(spark):
             yield spark
     finally:

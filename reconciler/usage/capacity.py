@@ -14,6 +14,9 @@ from reconciler.usage.tags import Bucket
 
 HEADROOM_PPM: Final = 800_000
 
+MOST_COMMITTED: Final = 2**63 - 1
+"""What a column of 64 bits holds: a few limits near the cut over a budget of a byte are more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
@@ -51,11 +54,11 @@ def budget(capacity: int, replication: int, headroom_ppm: int = HEADROOM_PPM) ->
 
 
 def committed_ppm(limits: Iterable[int], available: int) -> int | None:
-    """All limits of a broker over its budget, in millionths; ``None`` where there is no budget.
+    """All limits of a broker over its budget, in millionths, at most :data:`MOST_COMMITTED`; ``None`` where there is no budget.
 
     Above one million is normal: not everybody uses its limit at once. Alone it is no finding.
     """
-    return sum(limits) * MILLION // available if available else None
+    return min(MOST_COMMITTED, sum(limits) * MILLION // available) if available else None
 
 
 def shares(uses: Sequence[Use], available: int) -> tuple[Share, ...]:

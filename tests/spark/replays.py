@@ -12,11 +12,10 @@ from reconciler.lake import arrow, pace
 from reconciler.lake.lake import Lake
 from reconciler.lake.looks import day_of
 from reconciler.lake.manifest import Unit
-from reconciler.spark.question import entries_of
 from reconciler.usage.recorded import Recorded
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, Sample
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
-from tests.spark import cases, lakes
+from tests.spark import cases, lakes, quota_cases
 from tests.usage import whatif_cases
 
 NAMES = tuple(word.split()[0] for word in cases.SAMPLE_SCHEMA.split(", "))
@@ -65,10 +64,8 @@ def looked(
     into: Lake, cluster_id: str, state: whatif_cases.State, at_ms: int, name: str = "look"
 ) -> None:
     """A look at limits: the only one of its day."""
-    entries = [
-        {"snapshot_id": name, "observed_at_ms": at_ms, "entity_json": entity, "quota_key": key, "value": value}
-        for entity, key, value in entries_of(state)
-    ]  # fmt: skip
+    rows = quota_cases.entry_rows(cluster_id, state, snapshot_id=name, at_ms=at_ms)
+    entries = [dict(zip(QUOTA_ENTRY.names, row, strict=True)) for row in rows]
     look = {"snapshot_id": name, "observed_at_ms": at_ms, "entries": len(entries)}
     commit(into, SNAPSHOT, cluster_id, day_of(at_ms), [look])
     commit(into, QUOTA_ENTRY, cluster_id, day_of(at_ms), entries)

@@ -11,8 +11,8 @@ from reconciler.spark.resolve import BUCKET
 from reconciler.spark.schemas import struct
 from reconciler.spark.use import SERIES
 from reconciler.usage.capacity import Use, committed_ppm, shares
-from reconciler.usage.load import Basis, Moment, load
-from reconciler.usage.samples import Censored, QuotaType, Sample
+from reconciler.usage.load import Basis, Moment, load, load_ppm
+from reconciler.usage.samples import MAX_UNITS, Censored, QuotaType, Sample
 from reconciler.usage.tables import BROKER_SAMPLE, USAGE_5M, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle import arrivals, rows
@@ -32,7 +32,7 @@ class World:
         draw = random.Random(11)
         self.samples: dict[tuple[str, str, str], list[Sample]] = {}
         self.limits: dict[tuple[str, str, str], int] = {}
-        self.brokers: dict[str, list[tuple[int, int, int | None, int | None]]] = {}
+        self.brokers: dict[str, list[tuple[int, int, int | None, int | None, int | None]]] = {}
         self.capacities: dict[str, tuple[int | None, int, int | None]] = {}
         for case in map(str, range(CASES)):
             scale = draw.choice((3, 1_000, 10**8, 10**12))
@@ -46,7 +46,8 @@ class World:
                         self.limits[case, kind, name] = draw.randrange(1, scale)
             measured = draw.random() < 0.7
             self.brokers[case] = [
-                (ts, 10_000, draw.choice((None, draw.randrange(3 * scale))), draw.randrange(scale) if measured else None)
+                (ts, 10_000, draw.choice((None, draw.randrange(3 * scale))), draw.randrange(scale) if measured else None,
+                 draw.choice((None, draw.randrange(scale))))
                 for ts in times
                 if draw.random() < 0.9
             ]  # fmt: skip
@@ -67,9 +68,15 @@ class World:
                 at[1] += one.rate_units
         brokers = {one[0]: one for one in self.brokers[case]}
         return [
-            Moment(10_000, *found.get(ts, [0, 0]), *(brokers[ts][2:] if ts in brokers else (None, None)))
+            self._moment(kind, found.get(ts, [0, 0]), brokers.get(ts))
             for ts in sorted(found.keys() | brokers.keys())
-        ]  # fmt: skip
+        ]
+
+    def _moment(self, kind: str, used: list[int], broker: tuple[int | None, ...] | None) -> Moment:
+        given, replication, brought = (None, None, None) if broker is None else broker[2:]
+        if kind == "produce":
+            return Moment(10_000, *used, brought, replication)
+        return Moment(10_000, *used, given, replication, brought)
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +96,9 @@ def frames(spark, world):
         for (case, kind, name), limit in world.limits.items()
     ]
     brokers = [
-        (case, "1", ts, span, whole, whole, replication, replication, None, DAY)
+        (case, "1", ts, span, brought, given, replication, replication, None, DAY)
         for case, found in world.brokers.items()
-        for ts, span, whole, replication in found
+        for ts, span, given, replication, brought in found
     ]
     capacities = [
         (case, way, *one) for case, one in world.capacities.items() for way in ("ingress", "egress")
@@ -119,6 +126,7 @@ def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> N
             capacity,
             headroom_ppm=headroom,
             replication_factor=factor,
+            outward=kind == "fetch",
         )
         told = (
             row.budget_units,
@@ -178,7 +186,8 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
     limits = spark.createDataFrame(
         [("x", "produce", "user", "a", "", "", 200), ("x", "produce", "user", "b", "", "", 100)], f"{strings}, limit_units bigint"
     )  # fmt: skip
-    intervals = spark_load.hot(spark.createDataFrame(five, struct(USAGE_5M)), at, 300_000, 10)
+    rows = spark.createDataFrame(five, struct(USAGE_5M))
+    intervals = spark_load.hot(rows, spark_load.beyond(rows, at, 300_000), 10)
     found = spark_load.noisy(intervals, limits, DAY).collect()
     weights = {"a": 200, "b": 100, "c": 1}
     core = shares(
@@ -192,3 +201,49 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
         (0, one.bucket.user, one.fair, one.excess) for one in core if one.excess
     }
     assert sum(one.excess_units for one in found) == sum(rates.values()) - 600
+
+
+def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark, frames) -> None:
+    _, _, budgeted = frames
+    # A is far beyond its budget in four intervals, B only a little in two.
+    used = {("a", n): 90_000 + n for n in range(4)} | {("b", n): 700 + n for n in range(2)}
+    five = [
+        (case, "produce", "user", "u", "", "", "1", n * 300_000, 30, 300_000, rate * 300, rate, 0, 0, 0, DAY)
+        for (case, n), rate in used.items()
+    ]  # fmt: skip
+    at = spark.createDataFrame(
+        [(case, "1", "ingress", n * 300_000 + 1, 10_000, 0, 0, 0, 0, 600, "measured") for case, n in used],
+        budgeted.schema,
+    )  # fmt: skip
+    rows = spark.createDataFrame(five, struct(USAGE_5M))
+    over = spark_load.beyond(rows, at, 300_000)
+    found = spark_load.hot(rows, over, 2).collect()
+    assert sorted((one.cluster_id, one.bucket_ms) for one in found) == [
+        ("a", 600_000), ("a", 900_000), ("b", 0), ("b", 300_000),
+    ]  # fmt: skip
+    assert [tuple(one) for one in spark_load.left_out(over, 2).collect()] == [("a", 2)]
+
+
+def test_loads_and_promises_beyond_64_bits_are_cut_where_the_core_cuts_them(spark) -> None:
+    """A quotient of decimals wraps without an error: the cut rate over a budget of a byte is 10^19 millionths."""
+    most = 2**63 - 1
+    served = [0, 1, 999, MAX_UNITS * 30, MAX_UNITS * 900, 10**18, most]
+    spans, budgets = [1, 999, 10_000, 900_000], [None, 0, 1, 7, 10**6, MAX_UNITS - 1, 10**15, most]
+    cases = [(a, dt_ms, b) for a in served for dt_ms in spans for b in budgets]
+    # At the border of a thousand budgets, and just beside it.
+    cases += [
+        (b * dt_ms + n, dt_ms, b) for b in (1, 7, 10**6) for dt_ms in spans for n in (-1, 0, 1)
+    ]
+    frame = spark.createDataFrame(cases, "served bigint, dt int, b bigint")
+    told = frame.select(
+        "*", spark_load.load_ppm(fn.col("served"), fn.col("dt"), fn.col("b")).alias("load")
+    )
+    for row in told.collect():
+        moment = Moment(row.dt, row.served, 0, None, None)
+        assert row.load == (None if row.b is None else load_ppm(moment, row.b)), row
+    sums = [(limits * (MAX_UNITS - 1), b) for limits in (0, 1, 2, 10**6) for b in budgets]
+    promised = spark.createDataFrame([(str(a), b) for a, b in sums], "a string, b bigint").select(
+        "*", spark_load.committed_ppm(fn.col("a").cast("decimal(38,0)"), fn.col("b")).alias("ppm")
+    )
+    for row in promised.collect():
+        assert row.ppm == (None if row.b is None else committed_ppm([int(row.a)], row.b)), row

@@ -128,6 +128,35 @@ def test_a_local_session_is_tuned_loopback_and_starts_from_the_archive(spark: ob
     assert "-XX:ReservedCodeCacheSize=240m" in words
 
 
+class Conf:
+    """What a session is set to, as either kind of session tells it."""
+
+    def __init__(self, value: str) -> None:
+        self.conf = self
+        self.value = value
+
+    def get(self, name: str) -> str:
+        assert name == "spark.sql.ansi.enabled"
+        return self.value
+
+
+def test_a_session_whose_sums_would_wrap_is_refused_with_what_to_do() -> None:
+    session.needs_ansi(Conf("true"))  # type: ignore[arg-type]  # only its settings are asked
+    with pytest.raises(ConfigError, match=r"spark\.sql\.ansi\.enabled is off") as caught:
+        session.needs_ansi(Conf("false"))  # type: ignore[arg-type]
+    assert "--conf spark.sql.ansi.enabled=true" in caught.value.hint
+
+
+@pytest.mark.integration
+def test_no_job_starts_where_spark_was_set_to_wrap(tmp_path: Path) -> None:
+    lakes.lake(tmp_path)
+    done = job("rollup", "--lake", str(tmp_path), *LOCAL, SPARK_ANSI_SQL_MODE="false")
+    assert (done.returncode, done.stdout) == (ConfigError.exit_code, "")
+    told = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert told[0].startswith("error: spark.sql.ansi.enabled is off")
+    assert len(told) == 2, done.stderr
+
+
 def job(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "reconciler.spark", *words],

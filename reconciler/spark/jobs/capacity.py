@@ -1,6 +1,6 @@
 """The job ``capacity``: budgets of brokers, what is promised and served at one time, and who goes beyond a fair share."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -11,7 +11,7 @@ from reconciler.errors import UsageError
 from reconciler.lake import pace
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
-from reconciler.spark import facts, load, reading, report_rows, results
+from reconciler.spark import bounded, facts, load, reading, report_rows, results
 from reconciler.spark.job import Job, asked
 from reconciler.spark.jobs import rollup
 from reconciler.spark.resolve import BUCKET
@@ -31,10 +31,12 @@ from reconciler.usage.tables import (
 )
 
 HOT: Final = 500
-"""Hot intervals of all brokers together that fair shares are worked out for."""
+"""Hot intervals of each cluster that fair shares are worked out for."""
 
-_Told: TypeAlias = tuple[tuple[tuple[CapacityRow, ...], int], tuple[tuple[NoisyRow, ...], int]]
-"""The first rows of both tables, each with how many more there are."""
+_Told: TypeAlias = tuple[
+    tuple[tuple[CapacityRow, ...], int], tuple[tuple[NoisyRow, ...], int], dict[str, int]
+]
+"""The first rows of both tables, each with how many more there are; and hot intervals left out, by cluster."""
 
 FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
 
@@ -118,35 +120,42 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     )
     known = samples.join(fn.broadcast(gaps), "cluster_id", "left")
     longest = fn.coalesce(fn.col("max_gap_ms"), fn.lit(MAX_GAP_MS))
-    names = [one.cluster_id for one in notes]
+    # A broker may have been read although no bucket was: its rows are told, so they are kept.
+    answered = lake.manifests(BROKER_SAMPLE, clusters, **facts.days(span))
+    names = sorted({one.cluster_id for one in notes} | {one.unit.cluster_id for one in answered})
 
     def attempt(*, wide: bool) -> _Told:
         progress("served at each moment", 0, 0)
         served = load.moments(known, limits, brokers, longest, wide=wide)
         at = load.budgeted(served, capacities).cache()
         found = load.capacity(at, limits, five.select(*SERIES), span.last_day).cache()
-        noisy = load.noisy(load.hot(five, at, INTERVAL_MS, HOT), limits, span.last_day).cache()
+        over = load.beyond(five, at, INTERVAL_MS).cache()
+        noisy = load.noisy(load.hot(five, over, HOT), limits, span.last_day).cache()
         try:
             _ = results.kept(lake, found, CAPACITY_ROW, names, span=span, progress=progress)
             progress("fair shares", 0, 0)
+            beside = bounded.rows(load.left_out(over, HOT), facts.MOST_CLUSTERS, "clusters")
             _ = results.kept(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
             return (
                 report_rows.capacity_rows(found, settings.most),
                 report_rows.noisy_rows(noisy, settings.most),
+                {one["cluster_id"]: one["intervals"] for one in beside},
             )
         finally:
-            for one in (at, found, noisy):
+            for one in (at, found, over, noisy):
                 _ = one.unpersist()
 
-    (capacity, more_capacity), (excess, more_excess) = tried(attempt, progress)
-    _ = limits.unpersist()
+    try:
+        (capacity, more_capacity), (excess, more_excess), beside = tried(attempt, progress)
+    finally:
+        _ = limits.unpersist()
     more = {CAPACITY_ROW.name: more_capacity, NOISY_ROW.name: more_excess}
     return UsageReport(
         evidence=notes,
         capacity=capacity,
         noisy=excess,
         left_out={name: amount for name, amount in more.items() if amount},
-        notes=_notes(names, settings),
+        notes=(*_notes(names, settings), *_left_out(beside)),
     )
 
 
@@ -164,6 +173,13 @@ def _notes(names: Iterable[str], settings: Settings) -> tuple[str, ...]:
         f"{one}: no capacity is configured (spec.brokerCapacity), so there is no budget"
         for one in names
         if one not in given
+    )
+
+
+def _left_out(intervals: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(
+        f"{one}: fair shares are those of the {HOT} intervals furthest beyond the budget; {amount} more are left out"
+        for one, amount in sorted(intervals.items())
     )
 
 
