@@ -60,7 +60,7 @@ class Work:
         to_ms: Its end, not included.
         policy: What is refused.
         min_delay_ms: A shorter delay is no throttling.
-        most: So many tenants are shown.
+        most: Whole tenants are shown up to so many rows, at least one.
         source: The lake, without secrets.
         now_ms: Now.
     """

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from reconciler.cli.files import check_place
 from reconciler.cli.spark_capacity import capacities_of
 from reconciler.cli.spark_options import Chosen
 from reconciler.cli.spark_showing import KeyFile, Showing, show_report
+from reconciler.cli.use_showing import show
 from reconciler.errors import UsageError
 from reconciler.manifest import project
 from reconciler.spark import running
 from tests.cli.conftest import Run
-from tests.render.use_reports import whole_report
+from tests.cli.consoles import Screen
+from tests.render.use_reports import USAGE, whole_report
 from tests.spark.report_lake import made
 
 TREE = Path(__file__).parents[2]
@@ -129,6 +132,17 @@ def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Pat
             check_place(tmp_path / "x.html")
         tmp_path.chmod(0o700)
     check_place(tmp_path / "x.html")
+
+
+def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path: Path) -> None:
+    report = replace(whole_report(), usage=(USAGE,) * 80)
+    out = tmp_path / "report.md"
+    show_report(Console.of_process({}), report, Showing(out=out))
+    screen = Screen()
+    show(screen.console, report, "markdown")
+    for text in (out.read_text(encoding="utf-8"), screen.facts):
+        assert text.count("| throttled |\n") == 80
+        assert "and 12 more rows" in text
 
 
 @pytest.mark.integration

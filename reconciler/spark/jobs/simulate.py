@@ -136,7 +136,9 @@ class Settings:
     )
     to_day: dt.date = asked("last day of the window, included", metavar="DAY")
     days: int = asked("length of the window in days", default=DAYS, metavar="N")
-    most: int = asked("so many tenants are shown", default=MOST_ROWS, metavar="N")
+    most: int = asked(
+        "rows to show, of whole tenants; all are kept in the lake", default=MOST_ROWS, metavar="N"
+    )
 
 
 def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> Simulation:
