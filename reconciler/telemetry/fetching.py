@@ -9,7 +9,7 @@ from reconciler.errors import TelemetryError
 from reconciler.telemetry.dialects import Dialects
 from reconciler.telemetry.matchers import Matcher, selector
 from reconciler.telemetry.prometheus import Prometheus, TooLarge, TooSlow
-from reconciler.telemetry.series import Series, Word
+from reconciler.telemetry.series import PARTIAL, Counts, Series, Word
 
 WINDOW_MS: Final = 7_200_000
 """What one chunk covers: a block of Prometheus' storage."""
@@ -54,7 +54,7 @@ class Chunk:
         from_ms: Inclusive.
         to_ms: Exclusive; where to go on from once this chunk is kept.
         series: Stretches; one series may be there several times, with other times.
-        partial: Whether the server warned that something is missing.
+        partial: Whether something is missing: the server warned, or a part of its answer cannot be read.
     """
 
     from_ms: int
@@ -189,7 +189,7 @@ class _Fetch:
         self._places = places
 
     async def window(self, wanted: Sequence[Wanted], from_ms: int, to_ms: int) -> Chunk:
-        warned = self._server.counts[Word.WARNINGS]
+        before = _missing(self._server.counts)
         tasks = [asyncio.create_task(self._series(one, from_ms, to_ms)) for one in wanted]
         try:
             found = await asyncio.gather(*tasks)
@@ -200,7 +200,7 @@ class _Fetch:
             raise
         return Chunk(
             from_ms=from_ms, to_ms=to_ms, series=tuple(one for part in found for one in part),
-            partial=self._server.counts[Word.WARNINGS] > warned,
+            partial=_missing(self._server.counts) > before,
         )  # fmt: skip
 
     async def _series(self, wanted: Wanted, from_ms: int, to_ms: int) -> list[Series]:
@@ -262,6 +262,11 @@ class _Fetch:
                 matchers=(*wanted.matchers, Matcher(label=name, operator="!~", value=expression)),
             ),
         )
+
+
+def _missing(counts: Counts) -> int:
+    """How often something was there that could not be had."""
+    return sum(counts[word] for word in PARTIAL)
 
 
 def _literal(text: str) -> str:

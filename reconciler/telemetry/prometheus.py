@@ -4,7 +4,7 @@ import email.utils
 import ipaddress
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -105,6 +105,9 @@ class Prometheus:
         self._bounds = bounds
         own = _loopback(urlsplit(self._address).hostname or "")
         self._proxy = self._config.proxy or ("" if own else proxy_for(self._address))
+        login = urlsplit(self._proxy).password
+        if login:
+            self._config = replace(self._config, secrets=(*self._config.secrets, login))
         self._late = 0
         self._session: aiohttp.ClientSession | None = None
 

@@ -147,7 +147,9 @@ class Slow(FakePrometheus):
         found = QUERY.fullmatch(query)
         assert found is not None
         if int(found[2]) > self.most_ms:
-            return Fault(status=503, text=error("query timed out in expression evaluation", "timeout"))
+            return Fault(
+                status=503, text=error("query timed out in expression evaluation", "timeout")
+            )
         return super()._query(query, time)
 
 
@@ -185,10 +187,12 @@ def test_queries_are_bounded_and_matchers_go_along() -> None:
     assert server.most_running <= 3
 
 
-def test_only_the_window_with_a_warning_is_partial() -> None:
+@pytest.mark.parametrize(
+    "part", ['"warnings":["one store is down"],"data":{"result":[]', '"data":{"result":[1]']
+)
+def test_only_the_window_of_which_something_is_missing_is_partial(part: str) -> None:
     server = filled()
-    whole = '{"status":"success","warnings":["one store is down"],"data":{"resultType":"matrix","result":[]}}'
-    server.faults = [Fault(text=whole)]
+    server.faults = [Fault(text=f'{{"status":"success",{part},"resultType":"matrix"}}}}')]
     found, counts = fetch(server, T, T + 2 * WINDOW)
     assert [one.partial for one in found] == [True, False]
     assert counts.partial

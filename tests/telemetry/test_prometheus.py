@@ -362,6 +362,22 @@ def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_wi
     assert len(raw(filled())[0]) == 1
 
 
+def test_the_login_of_a_proxy_is_never_told() -> None:
+    server = filled()
+    server.faults = [Fault(status=400, text=f"proxy {PLANTED}")]
+
+    async def whole() -> None:
+        async with server:
+            through = HttpConfig(proxy=server.url.replace("//", f"//u:{PLANTED}@"))
+            async with Prometheus("http://p.invalid", clock=FakeClock(), config=through) as client:
+                await client.raw(ALL, T, T + 1)
+
+    with pytest.raises(TelemetryError, match=r"proxy \[secret\]") as refused:
+        asyncio.run(whole())
+    assert PLANTED not in str(refused.value)
+    assert "Proxy-Authorization" in server.headers[0]
+
+
 def test_what_no_request_can_carry_is_an_error_of_ours() -> None:
     config = HttpConfig(headers={"X-Key": "a\nb"}, authorized=True)
     with pytest.raises(TelemetryError, match="failed"):
