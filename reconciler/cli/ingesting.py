@@ -14,9 +14,9 @@ from reconciler.cli.where import place_of
 from reconciler.client.clock import SystemClock
 from reconciler.errors import LakeError, TelemetryError, UsageError
 from reconciler.inventory.audit import read_entries
-from reconciler.lake import publish, store
+from reconciler.lake import mending, publish, store
 from reconciler.lake.lake import Lake
-from reconciler.lake.looks import begin_ms
+from reconciler.lake.looks import begin_ms, day_of
 from reconciler.telemetry import (
     applied,
     dialect_table,
@@ -111,7 +111,7 @@ def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
     Raises:
         UsageError: Options contradict each other.
         TelemetryError: A setting, a look or a log cannot be used.
-        LakeError: The lake cannot be opened.
+        LakeError: The lake cannot be opened, or looks and logs not be kept.
     """
     now = clock or SystemClock()
     for one in work.sources:
@@ -123,6 +123,7 @@ def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
             )
     lake = Lake(store.opened(work.lake, create=True), clock=now)
     ids = {one.cluster_id for one in work.sources}
+    anew = {one.cluster_id: _begun_anew(lake, work, one, now) for one in work.sources}
     taken = [snapshots.read(read_text(path), where=str(path)) for path in work.snapshots]
     own = [one for one in taken if one.cluster_id in ids]
     new_looks = snapshots.keep(lake, own)
@@ -138,6 +139,8 @@ def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
             _one(lake, work, one, brought.arrived[one.cluster_id], clock=now, progress=progress)
             for one in work.sources
         )
+    for told in clusters:
+        told.arrived.remarks[:0] = anew[told.cluster_id]
     return AllTold(
         lake=lake.store.shown,
         clusters=clusters,
@@ -147,6 +150,19 @@ def done(console: Console, work: Work, clock: "Clock | None" = None) -> AllTold:
         counts=brought.counts,
         failures=brought.failures,
     )
+
+
+def _begun_anew(lake: Lake, work: Work, one: Source, clock: "Clock") -> list[str]:
+    """What is damaged in the window is given up where its begin was typed; else damage is an error, and nothing is lost."""
+    if work.window.from_ms is None:
+        return []
+    begin, end = work.window.span(clock)
+    days = day_of(begin), day_of(end - 1)
+    return [
+        str(found)
+        for table in mending.BROUGHT
+        for found in mending.given_up(lake, table, one.cluster_id, *days)
+    ]
 
 
 def _one(
@@ -175,7 +191,9 @@ def _one(
                     progress=progress,
                 )
             )
-        first = min((made.unit.day for made in lake.manifests(POINT, [one.cluster_id])), default=None)
+        first = min(
+            (made.unit.day for made in lake.manifests(POINT, [one.cluster_id])), default=None
+        )
         looks = snapshots.looks(lake, one.cluster_id, first) if first else ()
         days = Days(lake, one.cluster_id, one.cadence, looks).bring_up(
             rebuild=work.rebuild, progress=progress
@@ -224,9 +242,7 @@ def _dialects(dialect: str) -> "tuple[Dialects, str]":
     return own, names[0] if len(names) == 1 else ""
 
 
-def _from_files(
-    lake: Lake, work: Work, clock: "Clock", progress: "Progress"
-) -> from_files.Brought:
+def _from_files(lake: Lake, work: Work, clock: "Clock", progress: "Progress") -> from_files.Brought:
     dialects, name = _dialects(work.dialect)
     window = work.window.span(clock, 2**62) if work.window.given else ALWAYS
     files = from_files.Files(

@@ -21,7 +21,7 @@ TYPES: Final[dict[Kind, pa.DataType]] = {
 VERSION_KEY: Final = b"kquota.schema_version"
 TABLE_KEY: Final = b"kquota.table"
 
-ASK_FOR_WHOLE: Final = "run ingest, or the job that makes it, again for this day"
+ASK_FOR_WHOLE: Final = "run ingest --rebuild (samples), or the job that makes it, for this day"
 
 
 def schema(table: Table) -> pa.Schema:

@@ -15,7 +15,10 @@ from reconciler.usage.tables import Kind, Table
 ROW_GROUP: Final = 65_536
 """Rows that are read or skipped together: a bucket's day on six brokers is one or two of these."""
 
-WRITE_ANEW: Final = "run ingest, or the job that made it, again for this day"
+WRITE_ANEW: Final = (
+    "run ingest with --from this day (points, looks), --rebuild (samples) or --publish --rebuild (evidence),"
+    " or the job that made it"
+)
 
 
 def written(table: Table, rows: pa.Table) -> bytes:

@@ -139,7 +139,8 @@ def read(
             reading.file(path, failures)
         reading.over()
     except LakeError as error:
-        broken = (f"{error.message}; what the lake took before is kept",)
+        hint = f" ({error.hint})" if error.hint else ""
+        broken = (f"{error.message}{hint}; what the lake took before is kept",)
     reading.counts.merge(collector.counts)
     for one in arrived.values():
         one.tally.update(reading.tally)
