@@ -85,8 +85,9 @@ def placed(points: pa.Table, step_ms: int, tally: Tally) -> Placed:
         ]
     )
     origins = tuple(dict.fromkeys(adopted))
-    whose = codes.integers([origins.index(one) for one in adopted]).take(seen.codes)
-    telling = {origins[one] for one in pc.unique(whose.filter(pc.invert(is_up))).to_pylist()}
+    number = {one: at for at, one in enumerate(origins)}
+    whose = codes.integers([number[one] for one in adopted]).take(seen.codes)
+    told = pc.unique(whose.filter(pc.invert(is_up))).to_pylist()
     keys = codes.paired(whose, column["ts_ms"], SHIFT)
     identities = Identities(
         zip(
@@ -100,25 +101,25 @@ def placed(points: pa.Table, step_ms: int, tally: Tally) -> Placed:
     asked = _asked(
         origins, keys.filter(is_up).to_pylist(), column["value"].filter(is_up).to_pylist()
     )
-    _weighed(asked, telling, identities, tally)
+    _weighed(asked, {origins[one].target for one in told}, identities, tally)
     keys_of_use = keys.filter(of_use)
     distinct = pc.unique(keys_of_use)
     read = [divmod(one, SHIFT) for one in distinct.to_pylist()]
     names = tuple(column[name].filter(of_use) for name in NAMES)
     origin, values = whose.filter(of_use), column["value"].filter(of_use)
     times = column["ts_ms"].filter(of_use)
-    lone = {number for number, one in enumerate(origins) if one in telling and one not in asked}
+    lone = {number[one] for one in origins if one not in asked}
     at_scrape = _believe(read, lone, (origin, times, names), step_ms)
-    for number, scrapes_of in at_scrape.items():
+    for one, scrapes_of in at_scrape.items():
         tally.add(Fate.NO_UP)
-        asked.setdefault(origins[number], {}).update(dict.fromkeys(scrapes_of.values(), True))
+        asked[origins[one]] = dict.fromkeys(scrapes_of.values(), True)
     where = [(one, at_scrape.get(one, {}).get(ts, ts)) for one, ts in read]
     found = scrapes.chosen(
         asked,
         _by_origin(origins, where),
         identities,
         step_ms,
-        surmised={origins[number] for number in at_scrape},
+        surmised={origins[one] for one in at_scrape},
         alike=Rivals(origins, origin, names, times, values).alike,
     )
     places = [
@@ -156,23 +157,31 @@ def _asked(
 
 def _weighed(
     asked: dict[Origin, dict[int, bool]],
-    telling: Collection[Origin],
+    telling: Collection[Target],
     identities: Identities,
     tally: Tally,
 ) -> None:
     """Leaves scrapes of brokers only.
 
-    A target that tells nothing but ``up`` may be anything on the broker's host. That it answers says nothing of the
-    broker; that it does not is all that is known of a broker that never answers, if ``telemetry.brokerId`` names it.
+    A target that tells nothing but ``up`` may be anything on the broker's host, or beside it. That it answers says nothing
+    of the broker. That it does not is all that is known of a broker that never answers; ``telemetry.brokerId`` has to
+    name it, and others of its job have to be brokers.
+
+    Args:
+        asked: When each origin was scraped; others are taken out.
+        telling: What told more than ``up``.
+        identities: Who targets are.
+        tally: Where scrapes that are not used are counted.
     """
+    jobs = {one.job for one in telling}
     for origin in list(asked):
-        if not identities.knows(origin.target) or (
-            origin not in telling and not origin.target.broker
-        ):
+        target, tells = origin.target, origin.target in telling
+        may_be = tells or (bool(target.broker) and target.job in jobs)
+        if not may_be or not identities.knows(target):
             tally.add(Fate.UP_UNKNOWN, len(asked[origin]))
-            if origin not in telling:
-                del asked[origin]
-        elif origin not in telling:
+        if not may_be:
+            del asked[origin]
+        elif not tells:
             tally.add(Fate.UP_ALONE, sum(asked[origin].values()))
             asked[origin] = {ts: up for ts, up in asked[origin].items() if not up}
 

@@ -1,7 +1,22 @@
 """Whose answers and points count for a broker: of one job and one target, and never of two brokers that share an id."""
 
+from reconciler.telemetry import assembly, dialect_table
+from reconciler.telemetry.points import Collector
+from reconciler.telemetry.series import Series
+from reconciler.telemetry.settings import Clusters, Source
 from reconciler.telemetry.targets import Target
-from tests.telemetry.point_rows import NAN, START, STEP, broker, column, day, gauge, times
+from tests.telemetry.point_rows import (
+    DAY,
+    NAN,
+    PACE,
+    START,
+    STEP,
+    broker,
+    column,
+    day,
+    gauge,
+    times,
+)
 
 AT = times(8)
 NODE, KAFKA = Target("host-1", "node").text, Target("host-1", "kafka").text
@@ -75,9 +90,25 @@ def test_a_broker_that_never_answers_is_there_and_covers_nothing():
 
 
 def test_what_answers_and_tells_nothing_is_not_the_broker():
-    done = day([*gauge("up", AT, 1, instance=named(3, "node"))])
-    assert done.up.num_rows == 0
-    assert done.counts == {"up_alone": 8}
+    rows = kafka(AT[:4], 1, named(1))
+    down = gauge("up", AT[4:], 0, instance=named(1))
+    other = gauge("up", AT, 1, instance=named(1, instance="zookeeper-"))
+    done = day([*rows, *down, *other])
+    assert (done.usage, done.up) == (day([*rows, *down]).usage, day([*rows, *down]).up)
+    assert done.counts == {"quota_unknown": 8, "up_alone": 8}
+
+
+def test_failures_of_another_job_make_no_broker():
+    done = day([*kafka(AT, 1, named(1)), *gauge("up", AT, 0, instance=named(9, "postgres"))])
+    assert set(done.up.column("broker_id").to_pylist()) == {"1"}
+    assert done.counts["up_unknown"] == 8
+
+
+def test_a_replica_that_has_only_up_of_a_broker_saw_it_answer():
+    other = gauge("up", times(60, step=15_000), 1, instance=KAFKA, replica="b")
+    done = day([*kafka(times(30)), *other])
+    assert "up_unknown" not in done.counts
+    assert set(column(done, "rate_units", user="bob")) == {7}
 
 
 def test_while_the_broker_answers_failures_beside_it_change_nothing():
@@ -180,3 +211,27 @@ def test_values_that_are_no_numbers_and_silence_make_no_two_brokers():
     one = [*broker(1, LONG, instance="a"), *rate(LONG, NAN, instance="a")]
     other = [*broker(1, LONG, instance="b"), *rate(LONG, 0, instance="b")]
     assert day([*one, *other]).doubts == ()
+
+
+# ---- from series to samples ---------------------------------------------------------------------
+
+
+def test_jobs_are_told_apart_from_the_labels_of_series_on():
+    taken = Collector(
+        Clusters([Source(cluster="c", cluster_id="c")]),
+        dialect_table.shipped().named("kquota"),
+        read_ms=START + 86_400_000,
+    )
+    host = {"instance": "host-1", "job": "kafka"}
+    use = host | {"type": "produce", "user": "alice"}
+    beside = [ts + 15_000 for ts in AT]
+    for name, labels, at in (
+        ("up", host, AT),
+        ("up", {"instance": "host-1", "job": "node"}, beside),
+        ("kafka_server_app_info", host | {"broker_id": "1"}, AT),
+        ("kafka_server_client_quota_byte_rate", use, AT),
+    ):
+        taken.add(Series(name=name, labels=labels, points=[(ts, 1.0) for ts in at]))
+    done = assembly.assembled("c", DAY, taken.tables()["c"], pace=PACE)
+    assert column(done, "ts_ms") == AT
+    assert (done.counts["up_unknown"], done.counts.get("filled")) == (8, None)
