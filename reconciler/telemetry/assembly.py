@@ -22,7 +22,7 @@ from reconciler.telemetry.totals import broker_samples, target_up
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence
 from reconciler.usage.tables import USAGE_SAMPLE
 
-VERSION = 2
+VERSION = 3
 """Of the rules in this package: days that were assembled by others are assembled anew."""
 
 

@@ -56,11 +56,15 @@ def censored(samples: Grid, times: Sequence[int], limits: Limits, tally: Tally) 
     throttle = samples.throttles
     throttled = codes.sure(pc.greater(throttle, 0))
     untold = pc.is_null(throttle)
+    # A consumer that is held back need not come near its limit.
+    fetch = pa.array([one.quota_type == QuotaType.FETCH for one in samples.tracks], pa.bool_())
+    far = pc.and_(fetch.take(samples.number), pc.equal(state, _LIMITED))
     held, maybe = _Requests(samples, limits, spans, of_row).columns(case)
     changed, unseen = pc.equal(state, _CHANGED), pc.equal(state, _UNSEEN)
     yes = pc.or_(held, pc.and_(near, throttled))
     doubtful = pc.or_(near, unseen)
-    unknown = pc.or_(maybe, pc.or_(changed, pc.and_(doubtful, pc.or_(untold, throttled))))
+    lingers = pc.and_(doubtful, pc.or_(untold, throttled))
+    unknown = pc.or_(pc.or_(maybe, changed), pc.or_(pc.and_(far, throttled), lingers))
     read = samples.read
     tally.add(Fate.QUOTA_CHANGED, codes.count(pc.and_(changed, read)))
     tally.add(Fate.QUOTA_UNKNOWN, codes.count(pc.and_(unseen, read)))

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from reconciler.usage.samples import Censored
+from reconciler.usage.samples import Censored, QuotaType
 
 
 class Bound(StrEnum):
@@ -22,6 +22,7 @@ class Move(StrEnum):
 
 
 def censored(
+    kind: QuotaType,
     *,
     throttle_ms: int | None,
     rate_units: int,
@@ -34,7 +35,11 @@ def censored(
     limit. And where bytes and request time are both over, only the quota with the longer delay records it, so a
     client held back by its request quota looks content here.
 
+    A consumer that is held back need not come near its limit: a fetch that does not fit is answered empty and its bytes
+    are taken off the record, so with large fetches it gets half of it. Throttled and far from the limit says nothing.
+
     Args:
+        kind: What is limited.
         throttle_ms: As recorded beside the rate; ``None`` = not recorded.
         rate_units: As recorded.
         limit: In force at that moment, in units; ``None`` = unlimited.
@@ -45,7 +50,8 @@ def censored(
     near = limit is not None and 10 * rate_units >= 9 * limit
     if near and throttle_ms:
         return Censored.YES
-    if request_throttled is None or (near and throttle_ms is None):
+    far = kind is QuotaType.FETCH and limit is not None and bool(throttle_ms)
+    if request_throttled is None or far or (near and throttle_ms is None):
         return Censored.UNKNOWN
     return Censored.NO
 

@@ -88,7 +88,7 @@ def _reading(
         judged = Censored.NO if throttle == 0 else Censored.UNKNOWN
     else:
         judged = censored(
-            throttle_ms=throttle, rate_units=units, limit=limit, request_throttled=False
+            kind, throttle_ms=throttle, rate_units=units, limit=limit, request_throttled=False
         )
     covering = limits.request(limits.at(ts), line[2])
     if isinstance(covering, Doubt) and judged is Censored.NO:

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.usage.censoring import Move, censored, move
-from reconciler.usage.samples import Censored
+from reconciler.usage.samples import Censored, QuotaType
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,39 @@ from reconciler.usage.samples import Censored
 )
 def test_a_rate_is_censored(throttle_ms, rate, limit, requests, told):
     assert (
-        censored(throttle_ms=throttle_ms, rate_units=rate, limit=limit, request_throttled=requests)
+        censored(
+            QuotaType.PRODUCE,
+            throttle_ms=throttle_ms,
+            rate_units=rate,
+            limit=limit,
+            request_throttled=requests,
+        )
         is told
     )
+
+
+@pytest.mark.parametrize(
+    ("throttle_ms", "rate", "limit", "requests", "told"),
+    [
+        pytest.param(5, 52, 100, False, Censored.UNKNOWN, id="its fetches hold ten seconds' worth"),
+        pytest.param(5, 90, 100, False, Censored.YES, id="throttled and near the limit"),
+        pytest.param(0, 52, 100, False, Censored.NO, id="not throttled"),
+        pytest.param(None, 52, 100, False, Censored.NO, id="far, throttling not recorded"),
+        pytest.param(5, 52, None, False, Censored.NO, id="no limit of its own"),
+        pytest.param(5, 52, 100, True, Censored.YES, id="held back by its request quota"),
+    ],
+)
+def test_a_throttled_consumer_need_not_come_near_its_limit(
+    throttle_ms, rate, limit, requests, told
+):
+    found = censored(
+        QuotaType.FETCH,
+        throttle_ms=throttle_ms,
+        rate_units=rate,
+        limit=limit,
+        request_throttled=requests,
+    )
+    assert found is told
 
 
 @pytest.mark.parametrize(
