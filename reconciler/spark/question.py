@@ -90,16 +90,6 @@ ROWS: Final = StructType(
 ASKED, FLIPPED, UNEXPLAINED, NOTE = "asked", "flipped", "unexplained", "note"
 
 
-def limits(entries: DataFrame, role: str) -> DataFrame:
-    """Rows of ``quota_entry`` (one look per cluster) as facts.
-
-    Args:
-        entries: With ``cluster_id``, ``entity_json``, ``quota_key``, ``value``.
-        role: :data:`BEFORE` or :data:`AFTER`.
-    """
-    return _facts(entries, role, entity_json="entity_json", quota_key="quota_key", value="value")
-
-
 def seen(samples: DataFrame) -> DataFrame:
     """The distinct buckets of each broker as facts."""
     names = ("quota_type", "broker_id", *BUCKET)

@@ -1,4 +1,4 @@
-"""Since when limits hold, which held for a sample, and who changed them: against plain loops over the looks."""
+"""Since when limits hold, and who changed them: against plain loops over the looks."""
 
 import itertools
 import random
@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import State, limits_of
-from reconciler.spark import history, resolve, validity
+from reconciler.spark import history, validity
 from reconciler.spark.schemas import struct
-from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import (
     APPLY_LOG,
     DESIRED_ENTRY,
@@ -23,7 +23,6 @@ from reconciler.usage.tables import (
     SNAPSHOT,
     entity_text,
 )
-from reconciler.usage.tags import book, bucket_of, limit_of
 from tests.spark import plans
 from tests.spark.quota_cases import DAY, entry_rows
 
@@ -36,7 +35,6 @@ WHO = (
     entity(user="alice"), entity(user="alice", client_id="app"), entity(user=DEFAULT),
     entity(client_id="app"), entity(client_id=DEFAULT), entity(user="alice", client_id=DEFAULT),
 )  # fmt: skip
-BUCKETS = (bucket_of("alice"), bucket_of("alice", "app"), bucket_of("bob", "app"), bucket_of("", "app"), bucket_of("bob"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,56 +151,6 @@ def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(
     ]
     assert sorted(map(repr, map(tuple, rows))) == sorted(map(repr, wanted))
     assert len(wanted) > 500
-
-
-def test_a_sample_has_the_limit_of_its_time_or_none_where_two_looks_disagree(spark: SparkSession) -> None:  # fmt: skip
-    """Complete looks only: then the looks around a sample say it all."""
-    of = {
-        name: [one for one in several if one.complete]
-        for name, several in fleet().items()
-        if any(one.complete for one in several)
-    }
-    entries, snapshots = frames(spark, of)
-    draw = random.Random(5)
-    samples = []
-    for name, several in of.items():
-        times = {draw.randrange(several[0].at - HOUR, several[-1].at + HOUR) for _ in range(12)}
-        times |= {one.at for one in several} | {one.at + 1 for one in several}
-        samples += [
-            (name, str(QuotaType.PRODUCE), str(b.kind), b.user, b.client_id, "", at)
-            for b in BUCKETS
-            for at in times
-        ]
-    frame = spark.createDataFrame(
-        samples,
-        "cluster_id string, quota_type string, group_kind string, user string, client_id string, ip string, ts_ms bigint",
-    )
-    buckets = frame.select(*resolve.BUCKET).distinct()
-    held = validity.in_force(
-        buckets, validity.quota_validity(entries, snapshots), snapshots
-    ).persist()
-    one = validity.effective(frame, held)
-    other = validity.effective_by_window(frame, held)
-    plans.of(one).assert_native()
-    plans.of(other).assert_native()
-    assert plans.of(one).count("BroadcastHashJoin") >= 1
-    found = sorted(map(repr, map(tuple, one.collect())))
-    assert found == sorted(map(repr, map(tuple, other.collect())))
-    wanted = []
-    for name, kind, group, user, client_id, ip, at in samples:
-        before = [look for look in of[name] if look.at <= at]
-        after = [look for look in of[name] if look.at > at]
-        bucket = bucket_of(user, client_id)
-        says = [limit_of(book(look.state, KEY), bucket) for look in (*before[-1:], *after[:1])]
-        known = bool(before) and (at == before[-1].at or len({repr(said) for said in says}) == 1)
-        said = says[0] if known else None
-        wanted.append(
-            (name, kind, group, user, client_id, ip, at, said[1] if said else None,
-             entity_text(said[0] if said else None), known)
-        )  # fmt: skip
-    columns = (*frame.columns, "value", "source_entity", "known")
-    assert sorted(map(repr, map(tuple, one.select(*columns).collect()))) == sorted(map(repr, wanted))  # fmt: skip
-    assert {row[-1] for row in wanted} == {True, False}
 
 
 LogRow = tuple[object, ...]
