@@ -72,9 +72,9 @@ def prepared(
     by_rate = _model_is(Model.APPROXIMATE)
     made = looked.select(
         *samples.columns,
-        (before.isNull() | (ts - before > max_gap_ms)).alias("_fresh"),
+        _checked(before.isNull() | (ts - before > max_gap_ms)).alias("_fresh"),
         (after.isNull() | (after - ts > max_gap_ms)).alias("_ends"),
-        _checked(arrived).alias("_units"),
+        arrived.alias("_units"),
         "_clear",
         amount(fn.when(by_rate, fn.col("rate_units")).otherwise(arrived), wide=wide).alias("_load"),
         fn.when(by_rate, fn.lit(1000)).otherwise(fn.col("dt_ms")).alias("_span"),
@@ -84,14 +84,15 @@ def prepared(
     return made.select("*", fn.sum(begins).over(so_far).alias("_session"))
 
 
-def _checked(arrived: Column) -> Column:
+def _checked(fresh: Column) -> Column:
+    """Where sessions begin; a sample that cannot be fails the job. Every figure needs this column, so no plan can do without it."""
     ts, dt, rate = fn.col("ts_ms"), fn.col("dt_ms"), fn.col("rate_units")
     twice = fn.format_string("samples must ascend: %s comes after %s", ts, fn.col("_before"))
     wrong = fn.format_string("the sample at %s has %s units over %s ms", ts, rate, dt)
     return (
-        fn.when(ts <= fn.col("_before"), fn.raise_error(twice).cast("bigint"))
-        .when((dt <= 0) | (rate < 0) | (rate > MAX_UNITS), fn.raise_error(wrong).cast("bigint"))
-        .otherwise(arrived)
+        fn.when(ts <= fn.col("_before"), fn.raise_error(twice).cast("boolean"))
+        .when((dt <= 0) | (rate < 0) | (rate > MAX_UNITS), fn.raise_error(wrong).cast("boolean"))
+        .otherwise(fresh)
     )
 
 

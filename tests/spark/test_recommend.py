@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.spark import fold, recommend
@@ -118,8 +118,8 @@ def _tier(one: Sized) -> Tier:
     return TIERS.get(f"{one.tier}:{one.case.kind}") or TIERS[one.tier]
 
 
-def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSession) -> None:
-    sized = [_sized(number) for number in range(CASES)]
+def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFrame]:
+    """Samples and cases, the latter kept."""
     samples = spark.createDataFrame(
         [
             row
@@ -140,6 +140,12 @@ def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSes
         ],
         recommend.CASES,
     ).persist()  # fmt: skip
+    return samples, of_cases
+
+
+def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSession) -> None:
+    sized = [_sized(number) for number in range(CASES)]
+    samples, of_cases = _frames(spark, sized)
     sizing = Sizing(from_ms=FROM, to_ms=TO, tiers=TIERS)
     found = recommend.recommendations(samples, of_cases, sizing).collect()
     spark.catalog.clearCache()
@@ -154,6 +160,21 @@ def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSes
         (tuple(row[name] for name in COMPARED) for row in found), key=lambda row: row[key]
     )
     assert rows == sorted(expected, key=lambda row: str(row[key]))
+
+
+@pytest.mark.parametrize("rate", [5, MAX_UNITS + 1], ids=["twice", "out of range"])
+def test_samples_that_cannot_be_size_nothing_and_fail_the_job(
+    spark: SparkSession, rate: int
+) -> None:
+    one = dataclasses.replace(_sized(0), tier="gold")
+    hours = [Sample(FROM + n * 3_600_000, 3_600_000, 5) for n in range(1, 24 * 24)]
+    strange = Sample(hours[40].ts_ms + (rate > MAX_UNITS), 1000, rate)
+    case = dataclasses.replace(one.case, series={"1": [*hours, strange]})
+    samples, asked = _frames(spark, [dataclasses.replace(one, case=case)])
+    found = recommend.recommendations(samples, asked, Sizing(from_ms=FROM, to_ms=TO, tiers=TIERS))
+    words = "has .* units over" if rate > MAX_UNITS else "samples must ascend"
+    with pytest.raises(Exception, match=words):
+        found.collect()
 
 
 def test_rounds_of_candidates_stand_on_one_exchange_and_one_sort_without_python(
