@@ -21,7 +21,7 @@ class Basis(StrEnum):
     """What a budget rests on."""
 
     MEASURED = "measured"  # replication was recorded
-    REPLICATION_FACTOR = "replication_factor"  # assumed: balanced leaders, one factor of replicas
+    REPLICATION_FACTOR = "replication_factor"  # assumed: one factor of replicas; of what comes in, balanced leaders, too
     NO_DATA = "no_data"
 
 
@@ -34,6 +34,7 @@ class Moment(NamedTuple):
         recorded_units: What all buckets together were recorded with, in units per second.
         broker_units: What the broker took or gave in all without replication, per second; ``None`` = not recorded.
         replication_units: What replication took, the same way, per second; ``None`` = not recorded.
+        copied_units: Of what a broker gives: what clients brought it per second, which followers copy; ``None`` = not recorded.
     """
 
     dt_ms: int
@@ -41,6 +42,7 @@ class Moment(NamedTuple):
     recorded_units: int
     broker_units: int | None
     replication_units: int | None
+    copied_units: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +72,29 @@ def budget_at(
     *,
     headroom_ppm: int = HEADROOM_PPM,
     replication_factor: int | None = None,
+    outward: bool = False,
 ) -> tuple[int | None, Basis]:
     """What is left for clients at one moment, bytes/s.
 
-    Where replication was not recorded, a factor of replicas may stand for it: of what a broker takes, one part in
-    so many comes from clients. That holds only for balanced leaders and one factor, and is labelled.
+    Where replication was not recorded, a factor of replicas may stand for it, and that is labelled. Of what a broker
+    takes, one part in so many comes from clients; that holds only for balanced leaders. What it gives is not divided
+    so: every follower fetches what clients brought once, whatever consumers fetch, and where that was not recorded
+    nothing is known.
+
+    Args:
+        moment: Of one broker, one way.
+        capacity: Of its network, that way, bytes/s.
+        headroom_ppm: Usable part.
+        replication_factor: ``None`` = nothing stands for replication.
+        outward: Whether it is about what the broker gives.
     """
     if moment.replication_units is not None:
         return budget(capacity, moment.replication_units, headroom_ppm), Basis.MEASURED
-    if replication_factor is not None:
+    if replication_factor is not None and not outward:
         return budget(capacity, 0, headroom_ppm) // replication_factor, Basis.REPLICATION_FACTOR
+    if replication_factor is not None and moment.copied_units is not None:
+        copies = (replication_factor - 1) * moment.copied_units
+        return budget(capacity, copies, headroom_ppm), Basis.REPLICATION_FACTOR
     return None, Basis.NO_DATA
 
 
@@ -89,6 +104,7 @@ def load(
     *,
     headroom_ppm: int = HEADROOM_PPM,
     replication_factor: int | None = None,
+    outward: bool = False,
 ) -> Load:
     """The load of a window.
 
@@ -97,6 +113,7 @@ def load(
         capacity: Of its network, that way, bytes/s; ``None`` = not configured.
         headroom_ppm: Usable part.
         replication_factor: What stands for replication where it was not recorded; ``None`` = nothing.
+        outward: Whether it is about what the broker gives.
 
     Raises:
         QuotaValueError: A factor below one.
@@ -109,7 +126,11 @@ def load(
     bases: set[Basis] = set()
     for one in moments if capacity is not None else ():
         found, basis = budget_at(
-            one, capacity or 0, headroom_ppm=headroom_ppm, replication_factor=replication_factor
+            one,
+            capacity or 0,
+            headroom_ppm=headroom_ppm,
+            replication_factor=replication_factor,
+            outward=outward,
         )
         if found is not None:
             budgets.append((one, found))

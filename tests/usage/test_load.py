@@ -46,6 +46,21 @@ def test_a_factor_of_replicas_stands_for_replication_that_was_not_recorded_and_i
     assert mixed.basis is Basis.REPLICATION_FACTOR
 
 
+def test_what_a_broker_gives_is_not_divided_by_the_replicas_but_copied_to_them() -> None:
+    """1 GB/s outward, of which 0.8 are usable; 50 MB/s that came in are fetched by two followers."""
+    gigabyte, brought = 10**9, 50 * 10**6
+    told = Moment(10_000, 0, 0, None, None, brought)
+    found = load([told], gigabyte, replication_factor=3, outward=True)
+    assert (found.budget_units, found.basis) == (700 * 10**6, Basis.REPLICATION_FACTOR)
+    assert load([told], 10**8, replication_factor=3, outward=True).budget_units == 0
+    alone = load([told], gigabyte, replication_factor=1, outward=True)
+    assert alone.budget_units == 800 * 10**6
+    unknown = load([moment(0, replication=None)], gigabyte, replication_factor=3, outward=True)
+    assert (unknown.budget_units, unknown.basis) == (None, Basis.NO_DATA)
+    measured = load([moment(0, replication=10)], 1_000, replication_factor=3, outward=True)
+    assert measured.basis is Basis.MEASURED
+
+
 @pytest.mark.parametrize(("capacity", "replication"), [(None, 0), (1_000, None)])
 def test_without_a_capacity_or_any_replication_there_is_no_budget(capacity, replication) -> None:
     found = load([moment(100, broker=200, replication=replication)], capacity)
