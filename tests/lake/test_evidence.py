@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from reconciler.errors import LakeDamaged, LakeError
-from reconciler.lake import evidence, parquet, store
+from reconciler.lake import evidence, latest, parquet, store
 from reconciler.lake.evidence import UNKNOWN_PACE, Published
 from reconciler.lake.lake import Lake
 from reconciler.lake.latest import Latest
@@ -69,7 +69,12 @@ def test_what_was_published_comes_back(lake: Lake, to: rows.Watched) -> None:
     assert (note.from_ms, note.to_ms, note.made_ms) == (rows.at(0), rows.at(2), rows.at(2))
     assert (note.step_ms, note.snapshot_id, note.partial) == (30_000, "s", ())
     assert (note.coverage_ppm, note.counts) == (made.coverage_ppm, made.counts)
-    earlier = replace(made, counts={**made.counts, "covered_ppm 1": 28_000_000, "days_missing": 0})
+    kept = {
+        "covered_ppm 1": 28_000_000,
+        "days_missing": 0,
+        f"{latest.BEYOND} request_percentage": 1,
+    }
+    earlier = replace(made, counts={**made.counts, **kept})
     to.put(LATEST, earlier.json())
     assert opened(to).note.counts == made.counts
     assert found.cadence == PACE
