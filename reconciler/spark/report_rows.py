@@ -136,11 +136,12 @@ def impact_rows(frame: DataFrame, most: int) -> tuple[tuple[ImpactRow, ...], int
 
 
 def recommendation_rows(frame: DataFrame, most: int) -> tuple[tuple[RecommendationRow, ...], int]:
-    """Rows of ``recommendation``: what should change before what was refused, too thin, or may stay."""
+    """Rows of ``recommendation``: what should change before what was refused, too thin, or may stay; in each the furthest first."""
     rank = fn.lit(len(_ADVICE))
     for number, advice in enumerate(_ADVICE):
         rank = fn.when(fn.col("advice") == str(advice), fn.lit(number)).otherwise(rank)
-    return first(frame, RecommendationRow, [rank, *map(fn.col, BUCKET)], most)
+    moved = fn.abs(fn.col("target_units") - fn.coalesce("current_units", fn.lit(0)))
+    return first(frame, RecommendationRow, [rank, moved.desc_nulls_last(), *map(fn.col, BUCKET)], most)  # fmt: skip
 
 
 def usage_rows(frame: DataFrame, most: int) -> tuple[tuple[UsageRow, ...], int]:

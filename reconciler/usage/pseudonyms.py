@@ -2,19 +2,25 @@
 
 A keyed hash (HMAC-SHA-256) and not a plain one: user names are few and guessable, so whoever has the page could try them
 all. Without the key nobody can; with it the owner can look a name up.
+
+The order of rows must not tell names, either. What figures order stays as it was; rows that only their real names put in
+an order are put in that of their pseudonyms.
 """
 
 import hmac
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from ipaddress import IPv6Address
-from typing import Any, Final, TypeVar
+from itertools import groupby
+from typing import Any, Final, TypeAlias, TypeVar
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ENTITY_TYPES, Entity, Slot
-from reconciler.usage.findings import Evidence, Simulation
-from reconciler.usage.reports import UsageReport
+from reconciler.usage.findings import Evidence, ImpactRow, RecommendationRow, Simulation, TierBreach
+from reconciler.usage.reports import CapacityRow, Curve, NoisyRow, Origin, UsageReport, UsageRow
+from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import entity_text, read_entity
-from reconciler.usage.tags import Bucket
+from reconciler.usage.tags import Bucket, GroupKind
 
 T = TypeVar("T")
 
@@ -76,8 +82,60 @@ class Pseudonyms:
         return entity_text(Entity((user, client_id, ip)))
 
     def report(self, report: UsageReport) -> UsageReport:
-        """The same report without a real name; sentences, which may hold some, are withheld and counted."""
-        return replace(_walked(self, report), notes=_withheld(report.notes))
+        """The same report without a real name or an order by them; sentences, which may hold some, are withheld and counted."""
+        made = _walked(self, report)
+        rows: list[ImpactRow | UsageRow] = [*made.usage]
+        rows[:0] = made.simulation.rows if made.simulation else ()
+        places: dict[_Series, int] = {}
+        for at, row in enumerate(rows):
+            _ = places.setdefault(_series(row), at)
+        curves = sorted(made.curves, key=lambda one: places.get(_series(one), len(rows)))
+        return replace(made, curves=tuple(curves), notes=_withheld(report.notes))
+
+
+_Series: TypeAlias = tuple[str, QuotaType, Bucket, str]
+
+
+def _series(row: ImpactRow | UsageRow | Curve) -> _Series:
+    return row.cluster_id, row.quota_type, row.bucket, row.broker_id
+
+
+def _fullness(row: UsageRow) -> float | None:
+    return row.max_rate_units / row.limit_units if row.limit_units else None
+
+
+def _moved(row: RecommendationRow) -> int | None:
+    return None if row.target_units is None else abs(row.target_units - (row.current_units or 0))
+
+
+_RANKS: Final[Mapping[type, Callable[[Any], object]]] = {
+    Evidence: lambda _: None,
+    Origin: lambda row: row.other_window,
+    Curve: lambda _: None,
+    UsageRow: lambda row: (row.state, row.throttled_ms, _fullness(row)),
+    CapacityRow: lambda row: (row.overload_ms, row.coincident_ppm),
+    NoisyRow: lambda row: (row.excess_units, row.bucket_ms),
+    ImpactRow: lambda row: (row.severity, row.after_throttled_ms),
+    TierBreach: lambda row: (row.row.severity, row.row.after_throttled_ms),
+    RecommendationRow: lambda row: (row.advice, _moved(row)),
+}
+"""The figures that rows are told by (``spark.report_rows``); among rows where they are equal, names decide."""
+
+
+def _name_of(row: Any) -> tuple[str, ...]:  # noqa: ANN401 - a row of any type above
+    told = getattr(row, "row", row)
+    bucket: Bucket = getattr(told, "bucket", Bucket(kind=GroupKind.NONE))
+    others = (getattr(told, name, "") for name in ("quota_type", "broker_id", "direction", "table"))
+    return (told.cluster_id, bucket.user, bucket.client_id, bucket.ip, *map(str, others))
+
+
+def _reordered(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Rows in the order of their figures and then of their pseudonyms; anything else as it was."""
+    rank = _RANKS.get(type(before[0])) if before else None
+    if rank is None:
+        return after
+    runs = groupby(zip(before, after, strict=True), key=lambda pair: rank(pair[0]))
+    return tuple(row for _, run in runs for row in sorted((one for _, one in run), key=_name_of))
 
 
 def _walked(names: Pseudonyms, value: T) -> T:
@@ -86,7 +144,7 @@ def _walked(names: Pseudonyms, value: T) -> T:
     if isinstance(value, Bucket):
         made = names.bucket(value)
     elif isinstance(value, tuple):
-        made = tuple(_walked(names, one) for one in value)
+        made = _reordered(value, tuple(_walked(names, one) for one in value))
     elif is_dataclass(value) and not isinstance(value, type):
         made = replace(
             value, **{one.name: _field(names, one.name, getattr(value, one.name)) for one in fields(value)}
@@ -94,13 +152,12 @@ def _walked(names: Pseudonyms, value: T) -> T:
         if isinstance(made, Evidence):
             made = replace(made, source="", partial=_withheld(made.partial))
         elif isinstance(made, Simulation):
-            # Flipped and unexplained are tuples of cluster, type and bucket: the cluster stands there without a field's name.
             made = replace(
                 made,
                 notes=_withheld(made.notes),
-                flipped=tuple((names.name("cluster", one[0]), *one[1:]) for one in made.flipped),
-                unexplained=tuple((names.name("cluster", one[0]), *one[1:]) for one in made.unexplained),
-            )  # fmt: skip
+                flipped=_beside(names, made.flipped),
+                unexplained=_beside(names, made.unexplained),
+            )
     result: T = made
     return result
 
@@ -111,6 +168,14 @@ def _field(names: Pseudonyms, name: str, value: object) -> object:
     if isinstance(value, str) and name == "source_entity":
         return names.source(value)
     return _walked(names, value)
+
+
+_Beside: TypeAlias = tuple[str, QuotaType, Bucket]
+
+
+def _beside(names: Pseudonyms, rows: tuple[_Beside, ...]) -> tuple[_Beside, ...]:
+    """Cluster, type and bucket, of which the cluster stands there without a field's name; ordered by nothing else."""
+    return tuple(sorted((names.name("cluster", one[0]), *one[1:]) for one in rows))
 
 
 def _withheld(sentences: tuple[str, ...]) -> tuple[str, ...]:

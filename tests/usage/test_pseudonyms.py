@@ -1,5 +1,6 @@
 """Names behind a keyed hash."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.usage.pseudonyms import Pseudonyms
+from reconciler.usage.reports import UsageReport
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import entity_text, read_entity
 from reconciler.usage.tags import bucket_of
@@ -80,3 +82,63 @@ def test_no_name_is_left_in_a_report(secret: str) -> None:
     )  # fmt: skip
     assert secret not in str(NAMES.report(report))
     assert NAMES.report(report).curves[0].points == report.curves[0].points
+
+
+def _told(report: UsageReport) -> UsageReport:
+    """Rows in the order in which they are told: by figures, and where those are equal by names."""
+    return replace(
+        report,
+        usage=tuple(sorted(report.usage, key=lambda one: (-one.max_rate_units, one.bucket))),
+        noisy=tuple(sorted(report.noisy, key=lambda one: (-one.excess_units, one.bucket))),
+        recommendations=tuple(sorted(report.recommendations, key=lambda one: one.bucket)),
+        evidence=tuple(sorted(report.evidence, key=lambda one: one.cluster_id)),
+    )
+
+
+def _report(names: Sequence[str]) -> UsageReport:
+    """Six clients of these names, and clusters likewise."""
+    made = whole_report()
+    buckets = [bucket_of(name) for name in names]
+    rows = [replace(SIMULATION.rows[0], bucket=one) for one in buckets]
+    return _told(
+        replace(
+            made,
+            evidence=tuple(replace(made.evidence[0], cluster_id=name) for name in names),
+            origins=(),
+            simulation=replace(
+                SIMULATION, rows=tuple(sorted(rows, key=lambda one: one.bucket)), breaches=(), left_out=0,
+                verdicts={rows[0].verdict: 6}, unexplained=(),
+                flipped=tuple(("c", QuotaType.FETCH, one) for one in sorted(buckets)),
+            ),
+            usage=tuple(
+                replace(made.usage[0], bucket=one, max_rate_units=900 - n // 3, limit_units=1_000)
+                for n, one in enumerate(buckets)
+            ),
+            capacity=(),
+            noisy=tuple(replace(made.noisy[0], bucket=one) for one in buckets),
+            recommendations=tuple(replace(made.recommendations[0], bucket=one) for one in buckets),
+            curves=tuple(replace(made.curves[0], bucket=one) for one in sorted(buckets)),
+        )
+    )  # fmt: skip
+
+
+def test_rows_of_equal_figures_stand_in_the_order_of_pseudonyms_which_names_do_not_decide() -> None:
+    found = NAMES.report(_report("abcdef"))
+    for rows in (
+        found.usage[:3],
+        found.usage[3:],
+        found.noisy,
+        found.recommendations,
+        found.curves,
+    ):
+        shown = [one.bucket.user for one in rows]
+        assert shown == sorted(shown)
+    assert [one.max_rate_units for one in found.usage] == [900] * 3 + [899] * 3
+    clusters = [one.cluster_id for one in found.evidence]
+    assert clusters == sorted(clusters)
+    assert found.simulation is not None
+    shown = [one.bucket.user for one in found.simulation.rows]
+    assert shown == sorted(shown)
+    assert list(found.simulation.flipped) == sorted(found.simulation.flipped)
+    real = [NAMES.name("user", one) for one in "abcdef"]
+    assert shown != real
