@@ -124,14 +124,9 @@ def orders_for(
     from reconciler.reconcile import Orders, Validation
 
     settings = target.settings
-    policy = _policy(target, limits.policy)
-    if settings.suspend:
-        from reconciler.quota.policy import Policy
-
-        policy = Policy.OBSERVE
     return Orders(
         rules=settings.rules(
-            policy=policy,
+            policy=_policy(target, limits.policy),
             drift=DriftMode.CORRECT if limits.correct_drift else None,
             complete=complete,
             removals_known=removals_known,

@@ -258,7 +258,7 @@ class ClusterWork:
             )
 
     def _orders(self, cluster: QuotaCluster, expected: str, *, complete: bool) -> Orders:
-        rules = cluster.rules(policy=Policy.OBSERVE if cluster.suspend else None, complete=complete)
+        rules = cluster.rules(complete=complete)
         if self._around.settings.namespaces or self._inventory.unreadable:
             # To remove what nobody declared one has to have seen every namespace, and read every record.
             rules = replace(rules, exclusive=False)

@@ -16,7 +16,6 @@ from reconciler.loop.telemetry import Telemetry
 from reconciler.loop.turns import turn_of
 from reconciler.manifest.cluster import QuotaCluster
 from reconciler.ports import Clock
-from reconciler.quota.policy import Policy
 from reconciler.quota.precedence import Principal
 from reconciler.quota.report import Origin, Pass
 from reconciler.reconcile import Orders, Ports
@@ -129,7 +128,7 @@ class WatchedCluster:
     def _orders(self, revision: Revision, session: Session) -> Orders:
         settings = revision.project.cluster(self.name).cluster
         return Orders(
-            rules=settings.rules(policy=Policy.OBSERVE if settings.suspend else None),
+            rules=settings.rules(),
             guards=settings.guards,
             expected_cluster_id=settings.expected_cluster_id,
             assess=False,

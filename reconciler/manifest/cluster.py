@@ -102,7 +102,7 @@ class QuotaCluster:
         removals_known: bool = True,
         force: bool = False,
     ) -> Rules:
-        """What the planner may do.
+        """What the planner may do; of a suspended cluster only look, whatever else is asked.
 
         Args:
             policy: Instead of the configured one; the caller has checked that it is stricter.
@@ -111,8 +111,9 @@ class QuotaCluster:
             removals_known: Whether an inventory or a revision tells what we own.
             force: Also remove pairs that another writer changed.
         """
+        asked = self.policy if policy is None else policy
         return Rules(
-            policy=self.policy if policy is None else policy,
+            policy=Policy.OBSERVE if self.suspend else asked,
             sync_confirmed=self.sync_confirmed,
             drift=self.drift if drift is None else drift,
             exclusive=self.exclusive,

@@ -5,6 +5,7 @@ import pytest
 from reconciler.manifest.cluster import EVERYTHING, Grant, bounds_of, from_spec, seconds
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import Key
+from reconciler.quota.policy import Policy
 from reconciler.quota.tenancy import Tenant
 from tests.manifest.test_document import ENTITIES
 
@@ -76,6 +77,14 @@ def test_a_grant_covers_what_is_below_its_folders(path: str, covered: bool) -> N
 def test_a_cluster_without_a_scope_looks_after_everything() -> None:
     rules = from_spec("prod", {"bootstrapServers": "a:1"}).rules()
     assert rules.in_scope(Entity(("anyone", ABSENT, ABSENT)))
+
+
+def test_a_suspended_cluster_is_only_looked_at_whatever_policy_is_asked_for() -> None:
+    spec = {"bootstrapServers": "a:1", "policy": "Sync", "suspend": True}
+    made = from_spec("prod", spec)
+    assert made.rules().policy is Policy.OBSERVE
+    assert made.rules(policy=Policy.UPSERT, force=True).policy is Policy.OBSERVE
+    assert from_spec("prod", spec | {"suspend": False}).rules().policy is Policy.SYNC
 
 
 @pytest.mark.parametrize(
