@@ -146,8 +146,9 @@ async def fetched(
             async with contextlib.aclosing(fetching):
                 await _kept(fetching, work, found, arrived, progress)
         except LakeError as error:
+            hint = f" ({error.hint})" if error.hint else ""
             arrived.failures.append(
-                f"{error.message}; what came before {instant(work.kept_to / 1000)} is kept"
+                f"{error.message}{hint}; what came before {instant(work.kept_to / 1000)} is kept"
             )
         arrived.counts.merge(collector.counts)
     return arrived
