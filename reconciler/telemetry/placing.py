@@ -102,32 +102,36 @@ def placed(points: pa.Table, step_ms: int, tally: Tally) -> Placed:
         origins, keys.filter(is_up).to_pylist(), column["value"].filter(is_up).to_pylist()
     )
     _weighed(asked, {origins[one].target for one in told}, identities, tally)
-    keys_of_use = keys.filter(of_use)
-    distinct = pc.unique(keys_of_use)
-    read = [divmod(one, SHIFT) for one in distinct.to_pylist()]
     names = tuple(column[name].filter(of_use) for name in NAMES)
     origin, values = whose.filter(of_use), column["value"].filter(of_use)
     times = column["ts_ms"].filter(of_use)
-    lone = {number[one] for one in origins if one not in asked}
-    at_scrape = _believe(read, lone, (origin, times, names), step_ms)
-    for one, scrapes_of in at_scrape.items():
-        tally.add(Fate.NO_UP)
-        asked[origins[one]] = dict.fromkeys(scrapes_of.values(), True)
-    where = [(one, at_scrape.get(one, {}).get(ts, ts)) for one, ts in read]
+    lone = {number[one] for one in origins if one not in asked} & set(pc.unique(origin).to_pylist())
+    at_scrape = _gathered(origin, times, names, lone, step_ms)
+    keys_of_use = codes.paired(origin, at_scrape, SHIFT)
+    distinct = pc.unique(keys_of_use)
+    read = [divmod(one, SHIFT) for one in distinct.to_pylist()]
+    tally.add(Fate.NO_UP, len(lone))
+    for one, ts in read if lone else ():
+        if one in lone:
+            asked.setdefault(origins[one], {})[ts] = True
     found = scrapes.chosen(
         asked,
-        _by_origin(origins, where),
+        _by_origin(origins, read),
         identities,
         step_ms,
-        surmised={origins[one] for one in at_scrape},
+        surmised={origins[one] for one in lone},
         alike=Rivals(origins, origin, names, times, values).alike,
     )
-    places = [
-        _moved(found.places[origins[one], scrape], is_moved=scrape != ts)
-        for (one, ts), (_, scrape) in zip(read, where, strict=True)
-    ]
-    at = pc.index_in(keys_of_use, value_set=distinct)
-    return _sorted_out(found, places, at, origin=origin, names=names, values=values, tally=tally)
+    return _sorted_out(
+        found,
+        [found.places[origins[one], ts] for one, ts in read],
+        pc.index_in(keys_of_use, value_set=distinct),
+        origin=origin,
+        names=names,
+        values=values,
+        moved=pc.not_equal(times, at_scrape),
+        tally=tally,
+    )
 
 
 def _adopted(origins: Sequence[Origin]) -> list[Origin]:
@@ -195,30 +199,24 @@ def _by_origin(
     return found
 
 
-def _believe(
-    read: Iterable[tuple[int, int]],
-    lone: Collection[int],
-    points: tuple[pa.Array, pa.Array, tuple[pa.Array, ...]],
+def _gathered(
+    origin: pa.Int64Array,
+    times: pa.Int64Array,
+    names: tuple[pa.Array, ...],
+    lone: Iterable[int],
     step_ms: int,
-) -> dict[int, dict[int, int]]:
-    """The scrape of each time of origins without ``up`` (a file that has only rates): where they gave a value, they answered."""
-    times: dict[int, list[int]] = {}
-    for origin, ts in read if lone else ():
-        if origin in lone:
-            times.setdefault(origin, []).append(ts)
-    found: dict[int, dict[int, int]] = {}
-    for number, several in times.items():
-        mine = pc.equal(points[0], number)
-        series = codes.coded([one.filter(mine) for one in points[2]]).codes
-        reach = surmised.reach(series, points[1].filter(mine), step_ms)
-        found[number] = surmised.gathered(several, reach)
+) -> pa.Int64Array:
+    """The time of each point's scrape. Origins without ``up`` (a file that has only rates) answered where they gave a value."""
+    found = times
+    for number in lone:
+        mine = pc.equal(origin, number)
+        own = times.filter(mine)
+        series = codes.coded([one.filter(mine) for one in names]).codes
+        distinct = pc.unique(own)
+        scrape_of = surmised.gathered(distinct.to_pylist(), surmised.reach(series, own, step_ms))
+        scrape = codes.integers([scrape_of[ts] for ts in distinct.to_pylist()])
+        found = pc.replace_with_mask(found, mine, scrape.take(pc.index_in(own, value_set=distinct)))
     return found
-
-
-def _moved(place: Place, *, is_moved: bool) -> Place:
-    if not is_moved or place.row is None or place.fate is not None:
-        return place
-    return Place(row=place.row, fate=Fate.SNAPPED, spare=place.spare)
 
 
 def _sorted_out(
@@ -229,12 +227,15 @@ def _sorted_out(
     origin: pa.Array,
     names: tuple[pa.Array, ...],
     values: pa.Array,
+    moved: pa.Array,
     tally: Tally,
 ) -> Placed:
     """Points by their places; what the chosen replica lacks is taken from another one."""
     rows = pa.array([one.row for one in places], pa.int64()).take(at)
     fate_of = [None if one.fate is None else _FATES.index(one.fate) for one in places]
     fates = pa.array(fate_of, pa.int8()).take(at)
+    snapped = pc.and_(pc.and_(moved, pc.is_valid(rows)), pc.is_null(fates))
+    fates = pc.if_else(snapped, pa.scalar(_FATES.index(Fate.SNAPPED), pa.int8()), fates)
     others = codes.sure(
         pc.is_in(fates, value_set=pa.array([_FATES.index(one) for one in _OTHERS], pa.int8()))
     )
@@ -247,7 +248,8 @@ def _sorted_out(
     for one in pc.value_counts(fates.drop_null()).to_pylist():
         tally.add(_FATES[one["values"]], one["counts"])
     made = Placed(scrapes=found, rows=rows, names=names, values=values).taken(pc.is_valid(rows))
-    double = lent is not None or any(one.fate is Fate.SNAPPED for one in places)
+    beside = codes.count(snapped) or any(one.fate is Fate.SNAPPED for one in places)
+    double = lent is not None or bool(beside)
     return _once(made) if double else made
 
 
