@@ -27,7 +27,7 @@ from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tiers import ELASTIC, Elastic, WhatIfPolicy
 from reconciler.usage.verdict import Verdict
-from reconciler.usage.whatif import CONSUMERS, MOST_NAMES, MOST_ROWS, told
+from reconciler.usage.whatif import CONSUMERS, MOST_NAMES, MOST_ROWS, Noticed, told
 
 TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
 
@@ -119,12 +119,17 @@ def simulation(
     ]
     counted = tally(rows)
     beside = questions.where(fn.col("item") != ASKED)
+    amounts = {
+        row["item"]: row["count"]
+        for row in bounded.rows(beside.groupBy("item").count(), 3, "counts")
+    }
     found = told(
         shown,
         evidence,
         policy,
         questions=[_question(beside)],
-        notes=(*notes, *_more(beside)),
+        notes=(*notes, *_more(amounts.get(NOTE, 0))),
+        noticed=Noticed(amounts.get(FLIPPED, 0), amounts.get(UNEXPLAINED, 0)),
         most=most,
     )
     return replace(
@@ -157,19 +162,8 @@ def _question(beside: DataFrame) -> Question:
     )
 
 
-def _more(beside: DataFrame) -> tuple[str, ...]:
-    """How many there were, where more were noticed than are shown."""
-    amounts = {
-        row["item"]: row["count"]
-        for row in bounded.rows(beside.groupBy("item").count(), 3, "counts")
-    }
-    words = {
-        FLIPPED: "buckets without a limit will be counted under other names",
-        UNEXPLAINED: "series cannot have been recorded under the limits of today",
-        NOTE: "sentences about whole types",
-    }
-    return tuple(
-        f"{amounts[item]:,} {text} in all; the first {MOST_NAMES} are told"
-        for item, text in words.items()
-        if amounts.get(item, 0) > MOST_NAMES
-    )
+def _more(sentences: int) -> tuple[str, ...]:
+    """How many sentences there are, where they are more than are told."""
+    if sentences <= MOST_NAMES:
+        return ()
+    return (f"{sentences:,} sentences about whole types in all; the first {MOST_NAMES} are told",)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.usage.buckets import (
     CUSTOM_CALLBACK,
@@ -220,6 +220,13 @@ def _worst_first(one: ImpactRow) -> tuple[int, int, int, str]:
     )
 
 
+class Noticed(NamedTuple):
+    """How many buckets lose their history, and how many series limits cannot explain: :class:`Question` names them."""
+
+    flipped: int
+    unexplained: int
+
+
 def told(
     rows: Iterable[ImpactRow],
     evidence: Iterable[Evidence],
@@ -227,6 +234,7 @@ def told(
     *,
     questions: Iterable[Question] = (),
     notes: Iterable[str] = (),
+    noticed: Noticed | None = None,
     most: int = MOST_ROWS,
 ) -> Simulation:
     """What is to be shown of a simulation, and what the policy refuses of it.
@@ -237,6 +245,7 @@ def told(
         policy: The tiers.
         questions: What was asked, for what they noticed on the way.
         notes: More sentences about the whole.
+        noticed: How much was noticed in all, where questions name only a part of it; ``None`` = what they name.
         most: Whole tenants are shown up to so many rows, at least one; those that the policy refuses come first.
     """
     elastic = policy.elastic is Elastic.IGNORE
@@ -253,10 +262,11 @@ def told(
     flipped = sorted(one for each in asked for one in each.flipped)
     unexplained = sorted(one for each in asked for one in each.unexplained)
     said = [*notes, *(note for one in asked for note in one.notes)]
+    whole = noticed or Noticed(len(flipped), len(unexplained))
     said += _counted(
         (ignored, CONSUMERS),
-        (len(flipped), "buckets without a limit will be counted under other names, and their history ends"),
-        (len(unexplained), "series cannot have been recorded under the limits of today"),
+        (whole.flipped, "buckets without a limit will be counted under other names, and their history ends"),
+        (whole.unexplained, "series cannot have been recorded under the limits of today"),
     )  # fmt: skip
     return Simulation(
         evidence=tuple(sorted(evidence, key=lambda one: one.cluster_id)),

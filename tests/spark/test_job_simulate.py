@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from reconciler.lake import replay
 from reconciler.lake.lake import Lake
 from reconciler.render.use_text import _simulated
-from reconciler.spark import candidates, jobs, report_rows
+from reconciler.spark import candidates, jobs, question, report_rows, told
 from reconciler.spark.candidates import Candidate, Work
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import simulate
@@ -24,7 +24,7 @@ from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.tiers import USUAL, Elastic, WhatIfPolicy
 from reconciler.usage.verdict import Tolerance, Verdict
-from reconciler.usage.whatif import CONSUMERS
+from reconciler.usage.whatif import CONSUMERS, MOST_NAMES
 from tests.render import use_reports
 from tests.spark import lakes, replays
 from tests.usage import whatif_cases
@@ -106,6 +106,27 @@ def test_consumers_that_are_not_shown_are_counted_by_neither_engine(
 
 
 @pytest.mark.integration
+def test_what_is_noticed_is_counted_once_and_in_all(spark: SparkSession) -> None:
+    """More buckets than are named: one sentence says how many there are, and none says another number."""
+    beside = [
+        dict.fromkeys(question.ROWS.names)
+        | {"cluster_id": "c", "item": item, "n": n, "quota_type": "produce", "group_kind": "client"}
+        | {"user": "", "client_id": f"c{n}", "ip": "", "why": f"sentence {n}"}
+        for item, amount in ((question.FLIPPED, 1_234), (question.UNEXPLAINED, 7), (question.NOTE, 60))
+        for n in range(amount)
+    ]  # fmt: skip
+    rows = spark.createDataFrame([], struct(IMPACT_ROW))
+    found = told.simulation(rows, spark.createDataFrame(beside, question.ROWS), (), STRICT)
+    assert (len(found.flipped), len(found.unexplained)) == (MOST_NAMES, 7)
+    counted = [one for one in found.notes if not one.startswith("c: sentence")]
+    assert counted == [
+        "60 sentences about whole types in all; the first 50 are told",
+        "1,234 buckets without a limit will be counted under other names, and their history ends",
+        "7 series cannot have been recorded under the limits of today",
+    ]
+
+
+@pytest.mark.integration
 def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
     spark: SparkSession, tmp_path: Path, fleets: list[whatif_cases.Case]
 ) -> None:
@@ -162,3 +183,20 @@ def test_samples_without_a_look_at_the_limits_count_for_nothing(tmp_path: Path) 
 
 def test_the_job_is_in_the_table() -> None:
     assert jobs.named("simulate") is simulate.JOB
+
+
+@pytest.mark.integration
+def test_what_is_broadcast_is_counted_by_old_buckets_and_not_by_rows_that_are_asked_for(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = ("pair", "u", "c", "", 5)
+    row: dict[str, object] = dict.fromkeys(question.ROWS.names)
+    row |= {"cluster_id": "a", "item": question.ASKED, "n": 0, "parts": [part] * 4}
+    told = dict.fromkeys(question.ROWS.names) | {"cluster_id": "a", "item": question.NOTE, "n": 0}
+    asked_rows = spark.createDataFrame(
+        [tuple(one[name] for name in question.ROWS.names) for one in (row, told)], question.ROWS
+    )
+    monkeypatch.setattr(simulate, "MOST_BROADCAST", 4)
+    assert simulate.fits(asked_rows)
+    monkeypatch.setattr(simulate, "MOST_BROADCAST", 3)
+    assert not simulate.fits(asked_rows)
