@@ -104,7 +104,7 @@ class Case:
         current: Its limit today; ``None`` = unlimited.
         budget: What a broker can still give; ``None`` = not known.
         pinned: Annotated ``sizing: pinned``: only reported.
-        bumped: Already raised on account of this window; so that raising never feeds on itself.
+        bumped: It has a limit that was already raised on account of this window; so that raising never feeds on itself.
     """
 
     kind: QuotaType
@@ -160,8 +160,9 @@ class Recommendation:
 def priced(needed: int, tier: Tier, case: Case, censored_ppm: int) -> tuple[int, tuple[Rule, ...]]:
     """What the rules of a tier make of the limit that is needed, in the order of :class:`Rule`.
 
-    A limit is raised for censored demand once per window. What a broker can give goes before the floor; a cut goes in
-    steps even then. Rounding is up to three significant digits, down where up would break the budget or the ceiling.
+    A limit is raised for censored demand once per window. While that window lasts, what it was raised to is kept as far as
+    raising would go from here; else a run would take back what the one before had raised. What a broker can give goes
+    before the floor; a cut goes in steps even then. Rounding is up to three significant digits, down where up would break the budget or the ceiling.
 
     Args:
         needed: In units.
@@ -174,9 +175,13 @@ def priced(needed: int, tier: Tier, case: Case, censored_ppm: int) -> tuple[int,
     """
     rules: list[Rule] = []
     value = _percent(needed, 100 + tier.margin_percent)
-    if censored_ppm > tier.share_ppm and tier.bump_percent and not (case.pinned or case.bumped):
-        value = _percent(value, 100 + tier.bump_percent)
-        rules.append(Rule.BUMP)
+    if censored_ppm > tier.share_ppm and tier.bump_percent and not case.pinned:
+        raised = _percent(value, 100 + tier.bump_percent)
+        if case.bumped:
+            value = max(value, min(raised, case.current or 0))
+        else:
+            value = raised
+            rules.append(Rule.BUMP)
     if value < tier.floor:
         value = tier.floor
         rules.append(Rule.FLOOR)
@@ -188,7 +193,8 @@ def priced(needed: int, tier: Tier, case: Case, censored_ppm: int) -> tuple[int,
                 value = top
                 rules.append(rule)
     if case.current is not None:
-        if abs(value - case.current) * 100 < tier.ignore_percent * case.current:
+        near = abs(value - case.current) * 100 < tier.ignore_percent * case.current
+        if near and case.current <= top:
             return case.current, (*rules, Rule.IGNORED)
         least = _percent(case.current, 100 - tier.cut_percent)
         if value < least:

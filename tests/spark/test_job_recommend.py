@@ -48,6 +48,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
     rows = [
         _sample("produce", "user", user="ann"),
         _sample("produce", "user", user="bea"),
+        _sample("produce", "user", user="cid"),
         _sample("fetch", "client", client_id="app"),
         _sample("request", "user", user="ann"),
         _sample("produce", "none"),
@@ -61,11 +62,14 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
     replays.commit(into, CAPACITY_ROW, CLUSTER, last, capacity)
     raised = {
         "quota_type": "produce", "group_kind": "user", "user": "bea", "tier": "silver",
-        "advice": "change", "rules": ["bump"],
+        "advice": "change", "rules": ["bump"], "target_units": 90,
     }  # fmt: skip
     replays.commit(
         into, RECOMMENDATION, CLUSTER, day_of(BEGIN + DAY_MS),
-        [raised, raised | {"user": "ann", "rules": ["cut"]}],
+        [
+            raised, raised | {"user": "ann", "rules": ["cut"], "target_units": 5},
+            raised | {"user": "cid", "target_units": 91},  # merged by nobody: cid still has 90
+        ],
     )  # fmt: skip
     work = recommend.Work(
         clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 4 * DAY_MS,
@@ -85,12 +89,13 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
     assert told == {
         ("produce", "ann"): (50, 700, {PINNED}),
         ("produce", "bea"): (90, 700, {BUMPED}),
+        ("produce", "cid"): (90, 700, set()),
         ("fetch", "app"): (None, None, set()),
         ("request", "ann"): (None, None, {PINNED}),
     }
     assert {row.tier for row in found} == {"silver"}
     assert {row.max_gap_ms for row in found} == {150_000}
-    assert len({row.n for row in found}) == 4
+    assert len({row.n for row in found}) == 5
 
 
 def test_a_window_without_samples_recommends_nothing_and_says_so(

@@ -183,6 +183,12 @@ EMPTY = case()
         pytest.param({}, {}, 5_000, 1150, (), id="censored, within the share"),
         pytest.param({}, {}, 5_001, 1380, (Rule.BUMP,), id="censored"),
         pytest.param({}, {"bumped": True}, 5_001, 1150, (), id="raised once, not twice"),
+        pytest.param({}, {"bumped": True, "current": 1380}, 5_001, 1380, (Rule.IGNORED,), id="what was raised is kept"),
+        pytest.param({}, {"bumped": True, "current": 1380}, 5_000, 1150, (), id="not censored any more"),
+        pytest.param({}, {"bumped": True, "current": 9_000}, 5_001, 4500, (Rule.CUT,), id="far above what was raised"),
+        pytest.param({}, {"bumped": True, "current": 2_000}, 5_001, 1380, (), id="kept as far as raising would go"),
+        pytest.param({}, {"bumped": True, "current": 900}, 5_001, 1150, (), id="raised, and more is needed now"),
+        pytest.param({"ceiling": 1200}, {"bumped": True, "current": 1380}, 5_001, 1200, (Rule.CEILING,), id="kept, not above the ceiling"),
         pytest.param({}, {"pinned": True}, 5_001, 1150, (), id="a pinned number is not raised"),
         pytest.param({"bump_percent": 0}, {}, 5_001, 1150, (), id="a tier that is never raised"),
         pytest.param({"ceiling": 1200}, {}, 5_001, 1200, (Rule.BUMP, Rule.CEILING), id="never above the ceiling"),
@@ -192,6 +198,9 @@ EMPTY = case()
         pytest.param({"floor": 1104}, {"budget": 1105}, 0, 1105, (Rule.BUDGET,), id="not below the floor by rounding"),
         pytest.param({"floor": 4321}, {"budget": 900}, 0, 900, (Rule.FLOOR, Rule.BUDGET), id="the budget goes first"),
         pytest.param({}, {"current": 1046}, 0, 1046, (Rule.IGNORED,), id="hardly a change"),
+        pytest.param({"ceiling": 1200}, {"current": 1250}, 0, 1150, (), id="hardly a change, and above the ceiling"),
+        pytest.param({}, {"current": 1210, "budget": 1200}, 0, 1150, (), id="hardly a change, and beyond the budget"),
+        pytest.param({"ceiling": 1200}, {"current": 1200}, 0, 1200, (Rule.IGNORED,), id="hardly a change, at the ceiling"),
         pytest.param({}, {"current": 1045}, 0, 1150, (), id="a tenth is a change"),
         pytest.param({}, {"current": 10_011}, 0, 5010, (Rule.CUT,), id="halved at most"),
         pytest.param({}, {"current": 10_011, "budget": 100}, 0, 5010, (Rule.BUDGET, Rule.CUT), id="even then"),
@@ -217,6 +226,22 @@ def test_raising_never_feeds_on_itself(needed, current, budget, censored_ppm):
         needed, PLAIN, replace(EMPTY, current=once, budget=budget, bumped=True), censored_ppm
     )
     assert again <= once or Rule.BUMP not in rules
+
+
+def test_a_raised_limit_is_neither_taken_back_nor_raised_again_the_day_after():
+    """98 are needed, 5 % of the time is censored: merged or not, the next run on the same window says the same number."""
+    raised, rules = priced(98, PLAIN, replace(EMPTY, current=100), 50_000)
+    assert (raised, rules) == (136, (Rule.BUMP,))
+    merged = priced(98, PLAIN, replace(EMPTY, current=136, bumped=True), 50_000)
+    assert merged == (136, (Rule.IGNORED,))
+    assert priced(98, PLAIN, replace(EMPTY, current=100), 50_000)[0] == 136
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**12))
+def test_a_limit_that_is_kept_lies_within_budget_and_ceiling(needed, current):
+    tier = replace(PLAIN, ceiling=10**11)
+    found, rules = priced(needed, tier, replace(EMPTY, current=current, budget=10**11), 0)
+    assert found <= 10**11 or Rule.CUT in rules
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))

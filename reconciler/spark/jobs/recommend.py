@@ -147,22 +147,25 @@ def _cases(
     clusters = [one.cluster_id for one in seen]
     bumped = _bumped(spark, lake, clusters, work)
     key = ["cluster_id", "quota_type", *BUCKET]
-    marks = fn.when(fn.col("bumped"), fn.array_append("marks", fn.lit(BUMPED)))
+    # A proposal that nobody merged raised nothing, and is made again.
+    taken = fn.col("current_units") >= fn.col("raised_units")
+    marks = fn.when(taken, fn.array_append("marks", fn.lit(BUMPED)))
     return (
-        made.join(bumped.withColumn("bumped", fn.expr("true")), key, "left")
+        made.join(bumped, key, "left")
         .withColumn("marks", marks.otherwise(fn.col("marks")))
         .select(*CASES.names)
     )
 
 
 def _bumped(spark: SparkSession, lake: Lake, clusters: Sequence[str], work: Work) -> DataFrame:
-    """Buckets that were raised for censored demand by an earlier run on this window: not twice."""
+    """Buckets that earlier runs on this window proposed to raise for censored demand, and to what at least: ``raised_units``."""
     yesterday = work.sizing.day - dt.timedelta(days=1)
     rows = reading.frame(
         spark, lake, RECOMMENDATION, clusters, from_day=day_of(work.from_ms), to_day=yesterday
     )
     raised = fn.array_contains("rules", str(Rule.BUMP)) & (fn.col("advice") == str(Advice.CHANGE))
-    return rows.where(raised).select("cluster_id", "quota_type", *BUCKET).distinct()
+    key = ("cluster_id", "quota_type", *BUCKET)
+    return rows.where(raised).groupBy(*key).agg(fn.min("target_units").alias("raised_units"))
 
 
 def _budgets(lake: Lake, one: Replay) -> dict[str, int]:
