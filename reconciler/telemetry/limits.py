@@ -86,10 +86,7 @@ class Limits:
         True where every look that bounds the span saw a limit; ``None`` where nobody looked. A limit that one of two
         looks did not see may have gone at any time between them, so that is no.
         """
-        return _everywhere(
-            bool(rules.limits) if kind is QuotaType.IP else rules.measured
-            for rules in self._of(span, kind)
-        )
+        return _everywhere(rules.measured for rules in self._of(span, kind))
 
     def counted(self, span: int, ip: Bucket) -> bool | None:
         """Whether brokers count an address: only under a limit of its own or the default's. As :meth:`measured`."""

@@ -86,7 +86,7 @@ class Book:
     @property
     def measured(self) -> bool:
         """Whether the broker counts anything: without any quota of a key it keeps no rates for it."""
-        return bool(self.in_use)
+        return bool(self.in_use or self.limits)  # levels of addresses are no kind that decides tags
 
 
 def book(state: State, key: Key, kept: Iterable[GroupKind] = ()) -> Book:

@@ -5,12 +5,11 @@ demand, gives a lower bound wherever it is censored; and the sum of series that 
 one. Where both would be needed there is no figure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from reconciler.errors import QuotaValueError
 from reconciler.usage.buckets import Answer
 from reconciler.usage.censoring import Bound, Move, move
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
@@ -226,47 +225,6 @@ def compared(before: Forecast, after: Forecast) -> Verdict:
     if abs(more) * MINUTES_PER_DAY <= after.covered_ms or abs(more) * 10 <= before.throttled_ms:
         return Verdict.SAME
     return Verdict.WORSE if more > 0 else Verdict.BETTER
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TenantImpact:
-    """One bucket on all brokers: the worst one and how many, never a sum of minutes.
-
-    Attributes:
-        broker_id: The worst broker; the lowest name of equal ones.
-        worst: What happens there.
-        brokers: How many brokers saw the bucket.
-        throttled: How many of them will throttle it, as far as is known.
-    """
-
-    broker_id: str
-    worst: Impact
-    brokers: int
-    throttled: int
-
-
-def over_brokers(impacts: Mapping[str, Impact]) -> TenantImpact:
-    """The impacts of one bucket by broker as one.
-
-    Raises:
-        QuotaValueError: There is no broker.
-    """
-    if not impacts:
-        raise QuotaValueError("an impact needs a broker")
-    worst = max(sorted(impacts), key=lambda one: _severity(impacts[one]))
-    return TenantImpact(
-        broker_id=worst,
-        worst=impacts[worst],
-        brokers=len(impacts),
-        throttled=sum(
-            one.after is not None and one.after.throttled_ms > 0 for one in impacts.values()
-        ),
-    )
-
-
-def _severity(one: Impact) -> tuple[int, int, int]:
-    throttled, delay = _length(one.after) if one.after else (0, 0)
-    return SEVERITY.index(one.verdict), throttled, delay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,9 @@
-"""Impacts: what may be said about a new limit on which evidence, of all brokers together, and what a policy refuses."""
+"""Impacts: what may be said about a new limit on which evidence, and what a policy refuses."""
 
 from dataclasses import replace
 
 import pytest
 
-from reconciler.errors import QuotaValueError
 from reconciler.usage.buckets import Answer
 from reconciler.usage.censoring import Bound
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType, Sample
@@ -16,7 +15,6 @@ from reconciler.usage.verdict import (
     breaches,
     compared,
     impact,
-    over_brokers,
 )
 
 GAP = 150_000
@@ -132,18 +130,6 @@ def forecast(throttled, delay=0, covered=DAY_MS, **more):
 )
 def test_a_difference_counts_above_a_minute_a_day_and_a_tenth(before, after, verdict):
     assert compared(forecast(before), forecast(after)) is verdict
-
-
-def test_a_tenant_is_its_worst_broker_and_how_many_there_are():
-    worse = told(Answer.EXACT, series(*PEAK), 300, 150)
-    worst = told(Answer.EXACT, series(10, 400, 10), 300, 100)
-    same = told(Answer.EXACT, series(*CALM), 300, 150)
-    found = over_brokers({"1": same, "3": worst, "2": worse, "4": worst})
-    assert (found.broker_id, found.worst, found.brokers, found.throttled) == ("3", worst, 4, 3)
-    unknown = told(Answer.NOT_IDENTIFIABLE, series(*CALM), 300, 150)
-    assert over_brokers({"1": same, "2": unknown}).worst is unknown
-    with pytest.raises(QuotaValueError, match="broker"):
-        over_brokers({})
 
 
 STRICT = Tolerance(new_throttled_ms_per_day=600_000, max_delay_ms=60_000)

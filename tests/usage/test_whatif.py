@@ -275,3 +275,13 @@ def test_cases_reach_every_answer():
 def judged_case(number):
     one = case(number)
     return judged(one.question, one.series, CADENCE)
+
+
+def test_the_last_limit_of_connections_is_told_as_that_of_any_other_key():
+    one = entity(ip="10.0.0.1")
+    before = State().with_values([(one, Key.CONNECTION_CREATION_RATE, 5.0)])
+    found = asked("c1", before, State(), {}, frozenset(QuotaType))
+    assert found.notes == (
+        "no connection_creation_rate is left after this change: brokers stop recording ip",
+    )
+    assert not asked("c1", State(), before, {}, frozenset(QuotaType)).notes
