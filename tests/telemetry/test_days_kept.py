@@ -195,6 +195,19 @@ def test_rows_that_are_damaged_are_no_reason_to_keep_them(lake):
     assert (report.made, report.samples) == (True, 5)
 
 
+def test_a_day_that_is_taken_away_is_made_of_what_there_is(lake):
+    kept(lake, use(START, 40))
+    bring_up(lake)
+    expire(lake, DAY)
+    kept(lake, use(START, 5))
+    bring_up(lake)
+    for one in MADE:
+        unit = Unit(table=one, cluster_id="c", day=DAY)
+        lake.store.delete([path for path, _ in lake.store.paths(unit.manifests)])
+    (report,) = bring_up(lake)
+    assert (report.made, report.samples, report.partial) == (True, 5, ())
+
+
 # ---- damaged points -----------------------------------------------------------------------------
 
 
