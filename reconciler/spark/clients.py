@@ -11,6 +11,7 @@ from reconciler.errors import UsageError
 from reconciler.quota.precedence import Principal
 from reconciler.spark import bounded
 from reconciler.spark.resolve import BUCKET, CLIENT
+from reconciler.usage.samples import DAY_MS
 
 SEEN: Final = "user string, client_id string, ip string"
 COLUMNS: Final = ("cluster_id", "user", "client_id", "ip")
@@ -67,6 +68,16 @@ def tags_seen(five: DataFrame) -> DataFrame:
     """
     used = five.where((fn.col("max_rate_units") > 0) | (fn.col("throttled_samples") > 0))
     return used.groupBy(*BUCKET).agg(fn.max("bucket_ms").alias("last_seen_ms"))
+
+
+def tags_used(hist: DataFrame) -> DataFrame:
+    """The tags that anything was used under, with ``last_seen_ms``: the begin of the last such day. ``resolve.BUCKET``, each once.
+
+    Args:
+        hist: ``usage_hist_d``; histogram bucket 0 is no use at all.
+    """
+    last = fn.unix_date(fn.max("day")).cast("bigint") * fn.lit(DAY_MS)
+    return hist.where(fn.col("bucket") > 0).groupBy(*BUCKET).agg(last.alias("last_seen_ms"))
 
 
 def types_heard(five: DataFrame) -> DataFrame:

@@ -88,6 +88,30 @@ def dead(limits: DataFrame, seen: Seen) -> DataFrame:
     return conforming(found.where(fn.col("reason").isNotNull()), DEAD_QUOTA)
 
 
+def dated(found: DataFrame, used: DataFrame, limits: DataFrame) -> DataFrame:
+    """The same rows; where nobody is known to have been held by a limit, the last day on which its tags were used.
+
+    Args:
+        found: What :func:`dead` gave.
+        used: ``resolve.BUCKET`` and ``last_seen_ms``, each once, however long ago.
+        limits: As there: who was used then is asked about the limits of today.
+    """
+    held = _won(used, limits).groupBy(*LIMIT).agg(fn.max("last_seen_ms").alias("_used_ms"))
+    laid = found.join(
+        held.withColumnRenamed("source_entity", "entity_json"),
+        ["cluster_id", "entity_json", "quota_key"],
+        "left",
+    )
+    last = fn.coalesce("last_effective_ms", "_used_ms")
+    return conforming(laid.withColumn("last_effective_ms", last), DEAD_QUOTA)
+
+
+def _won(buckets: DataFrame, limits: DataFrame) -> DataFrame:
+    """The buckets that a limit holds, with :data:`LIMIT`."""
+    won = tags(buckets, limits).where(fn.col("source_entity") != "")
+    return won.withColumn("quota_key", key_of(fn.col("quota_type")))
+
+
 def _unwon(*, by_list: bool) -> Column:
     """Why a limit that wins for nobody does not."""
     hidden = Reason.SHADOWED if by_list else Reason.NO_DATA
@@ -122,10 +146,9 @@ def _of_clients(clients: DataFrame, limits: DataFrame) -> DataFrame:
 
 def _of_tags(buckets: DataFrame, limits: DataFrame) -> DataFrame:
     """The same for tags; below an unlimited winner they show no ladder, so one that wins counts unless nothing else is set."""
-    won = tags(buckets, limits).where(fn.col("source_entity") != "")
+    keyed = _won(buckets, limits)
     finite = levelled(limits).where(fn.col("value_state") != _UNLIMITED)
     others = finite.groupBy("cluster_id", "quota_key").agg(fn.count(fn.lit(1)).alias("others"))
-    keyed = won.withColumn("quota_key", key_of(fn.col("quota_type")))
     laid = keyed.join(fn.broadcast(others), ["cluster_id", "quota_key"], "left")
     needed = (fn.col("value_state") != _UNLIMITED) | fn.col("others").isNotNull()
     return laid.select(*LIMIT, needed.alias("needed"), fn.col("last_seen_ms").alias("last_ms"))

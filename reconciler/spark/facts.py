@@ -1,7 +1,7 @@
 """What several jobs need to know first: evidence notes, the limits of buckets, what was measured. Frames and bounded values."""
 
 import datetime as dt
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,14 +11,13 @@ from reconciler.lake import pace
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest, states_of_all
 from reconciler.spark import bounded, reading, resolve
+from reconciler.spark.last_looks import MOST_CLUSTERS, LastLook
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.span import Span
 from reconciler.usage.findings import Evidence
 from reconciler.usage.samples import KEY_OF, MILLION, ValueState
-from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import GroupKind
-
-MOST_CLUSTERS: Final = 100_000
 
 _NAMED: Final = {
     GroupKind.USER: ("named", "absent", "absent"),
@@ -29,22 +28,12 @@ _NAMED: Final = {
 """Kinds of the three slots of an entity that is one bucket by itself."""
 
 
-def in_force(
-    spark: SparkSession, lake: Lake, clusters: Collection[str] | None, span: Span
-) -> DataFrame:
-    """The limits of each cluster as of the last complete look before the window ends: rows of ``quota_entry``."""
-    entries = reading.frame(spark, lake, QUOTA_ENTRY, clusters, to_day=span.last_day)
-    looks = reading.frame(spark, lake, SNAPSHOT, clusters, to_day=span.last_day)
-    before = fn.col("observed_at_ms") < span.to_ms
-    return resolve.latest(entries.where(before), looks.where(before))
-
-
 def limits_of(buckets: DataFrame, entries: DataFrame) -> DataFrame:
     """The buckets that have a limit which can be computed with: ``BUCKET``, ``limit_units``, ``source_entity``.
 
     Args:
         buckets: ``BUCKET``, each once.
-        entries: What :func:`in_force` gave.
+        entries: Limits of one look per cluster (:func:`reconciler.spark.last_looks.limits`).
     """
     return (
         resolve.tags(buckets.select(*BUCKET), entries)
@@ -79,18 +68,27 @@ def named_limits(entries: DataFrame) -> DataFrame:
 
 
 def evidence(
-    spark: SparkSession, lake: Lake, clusters: Collection[str] | None, span: Span
+    spark: SparkSession,
+    lake: Lake,
+    clusters: Collection[str] | None,
+    span: Span,
+    looks: Mapping[str, LastLook],
 ) -> tuple[Evidence, ...]:
     """On what a report about a window rests, one note per cluster that has samples or was asked for.
 
     The coverage is that of the broker that was seen least; a cluster without samples says so in ``stale``.
+
+    Args:
+        spark: The session.
+        lake: Where samples are.
+        clusters: Of these; of all by default.
+        span: The window.
+        looks: Those that limits are taken from (:func:`reconciler.spark.last_looks.last_looks`).
     """
     samples = lake.manifests(USAGE_SAMPLE, clusters, **days(span))
     there = {one.unit.cluster_id for one in samples}
     paces = pace.of(samples)
-    looks = reading.frame(spark, lake, SNAPSHOT, clusters, to_day=span.last_day)
     covered = covered_ppm(spark, lake, clusters, span)
-    last = _last_looks(looks, span)
     return tuple(
         Evidence(
             cluster_id=one,
@@ -102,7 +100,7 @@ def evidence(
             ),
             step_ms=paces[one].step_ms if one in paces else 0,
             coverage_ppm=covered.get(one, 0),
-            snapshot_id=last.get(one, ""),
+            snapshot_id=looks[one].snapshot_id if one in looks else "",
             partial=_partial(found for found in samples if found.unit.cluster_id == one),
             counts=states_of_all(found for found in samples if found.unit.cluster_id == one),
             stale="" if one in there else "no samples were recorded in this window",
@@ -125,15 +123,6 @@ def covered_ppm(
     whole = span.to_ms - span.from_ms
     rows = bounded.rows(least, MOST_CLUSTERS, "clusters")
     return {one.cluster_id: min(MILLION, one.ms * MILLION // whole) for one in rows}
-
-
-def _last_looks(looks: DataFrame, span: Span) -> dict[str, str]:
-    whole = looks.where(fn.col("complete") & (fn.col("observed_at_ms") < span.to_ms))
-    last = whole.groupBy("cluster_id").agg(
-        fn.max(fn.struct("observed_at_ms", "snapshot_id")).alias("last")
-    )
-    rows = bounded.rows(last, MOST_CLUSTERS, "clusters")
-    return {one.cluster_id: one["last"].snapshot_id for one in rows}
 
 
 def _partial(manifests: Iterable[Manifest]) -> tuple[str, ...]:

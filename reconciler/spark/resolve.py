@@ -1,7 +1,7 @@
 """Which limit holds: for clients (all keys, ten levels) and for the tags of buckets, natively and for whole fleets.
 
 Equal, row by row, to ``quota.precedence.resolve`` and ``usage.tags.limit_of``. Limits are those of one look per
-cluster; :func:`latest` takes them out of many.
+cluster (:mod:`reconciler.spark.last_looks`).
 """
 
 from functools import reduce
@@ -37,21 +37,6 @@ _NEEDS_USER: Final = frozenset({4, 5, 6})
 _NEEDS_CLIENT_ID: Final = frozenset({2, 5, 8})
 _NEEDS_IP: Final = frozenset({10})
 """Defaults hold only for who has such a name at all: an empty client id matches no level that has one."""
-
-
-def latest(entries: DataFrame, snapshots: DataFrame) -> DataFrame:
-    """The limits of the last complete look of each cluster.
-
-    Args:
-        entries: ``quota_entry`` of any number of looks.
-        snapshots: ``snapshot`` of the same.
-    """
-    whole = snapshots.where("complete")
-    last = whole.groupBy("cluster_id").agg(
-        fn.max(fn.struct("observed_at_ms", "snapshot_id")).alias("last")
-    )
-    looks = last.select("cluster_id", fn.col("last.snapshot_id").alias("snapshot_id"))
-    return entries.join(fn.broadcast(looks), ["cluster_id", "snapshot_id"], "left_semi")
 
 
 def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:

@@ -35,6 +35,7 @@ from reconciler.usage.tables import (
     QUOTA_CHANGE,
     QUOTA_ENTRY,
     SNAPSHOT,
+    USAGE_HIST_D,
     USAGE_SAMPLE,
     Table,
     entity_text,
@@ -147,6 +148,27 @@ def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(spark: S
     }
 
 
+def test_a_limit_that_nobody_reaches_any_more_is_told_with_the_last_day_of_use(spark: SparkSession, lake: Lake) -> None:  # fmt: skip
+    names = {
+        "cluster_id": "c1",
+        "quota_type": "produce",
+        "group_kind": "user",
+        "client_id": "",
+        "ip": "",
+    }
+    for day, user, bucket in ((400, "bob", 3), (300, "bob", 5), (200, "bob", 0), (300, "zoe", 9)):
+        row = names | {"user": user, "broker_id": "1", "bucket": bucket, "n_dt_ms": 9, "day": FIRST - dt.timedelta(days=day)}  # fmt: skip
+        filled(lake, USAGE_HIST_D, "c1", row["day"], [tuple(row[one] for one in USAGE_HIST_D.names)])  # fmt: skip
+    expected = BEGIN - 300 * DAY_MS  # two hundred days ago it was there and used nothing
+    for known in (None, resolve.of_principals((Principal(user="carol"),))):
+        _ = resolve.resolved(spark, lake, resolve.Settings(to_ms=NOW), known, silent)
+        told = {(r["cluster_id"], r["entity_json"]): (r["reason"], r["last_effective_ms"]) for r in kept(lake, DEAD_QUOTA)}  # fmt: skip
+        assert told["c1", entity_text(BOB)] == ("never_seen", expected)
+    # Alice was seen in the look-back, and the list knows nothing of her.
+    assert told["c1", entity_text(ALICE)] == ("never_seen", BEGIN)
+    assert told["c2", entity_text(PAIR)] == ("never_seen", None)
+
+
 def intended() -> dict[str, Intended]:
     owner = Owner(document="team/old", since=1.0)
     owned = Owned(cluster_id="c1").with_changes(
@@ -205,6 +227,10 @@ def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
         plan.run(spark, lake, settings, silent)
     first = run_plan(spark, lake)
     assert plan.run(spark, lake, settings, silent).planned == first.planned
+    # As kquota does: of a suspended cluster nothing is to be written.
+    project.write_text(project.read_text().replace("policy: Sync", "policy: Sync\n  suspend: true"))
+    assert {one.action for one in first.planned} == {"update", "remove"}
+    assert {one.action for one in plan.run(spark, lake, settings, silent).planned} == {"report"}
 
 
 def test_a_cluster_without_a_look_is_named_and_never_planned(spark: SparkSession, lake: Lake) -> None:  # fmt: skip

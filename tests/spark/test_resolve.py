@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 
-from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import State, limits_of
@@ -21,10 +21,10 @@ from reconciler.usage.samples import (
     limit_state,
     limit_units,
 )
-from reconciler.usage.tables import EFFECTIVE_QUOTA, QUOTA_ENTRY, SNAPSHOT, entity_text
+from reconciler.usage.tables import EFFECTIVE_QUOTA, QUOTA_ENTRY, entity_text
 from reconciler.usage.tags import Bucket, book, bucket_of, limit_of
 from tests.spark import plans, quota_cases
-from tests.spark.quota_cases import DAY, DAY_MS, entry_rows
+from tests.spark.quota_cases import DAY, entry_rows
 
 pytestmark = pytest.mark.integration
 
@@ -114,23 +114,3 @@ def test_two_values_for_one_pair_end_the_job_and_never_multiply_rows(spark: Spar
         SparkRuntimeException, match=f"{ladder.TWICE}: c .*alice.*producer_byte_rate"
     ):
         native.principals(clients, entries.unionAll(entries)).collect()
-
-
-def test_only_the_last_complete_look_of_each_cluster_counts(spark: SparkSession) -> None:
-    def one(value: float) -> State:
-        return State(limits={entity(user=DEFAULT): limits_of({Key.PRODUCER_BYTE_RATE: value})})
-
-    looks = [
-        ("a", "s1", 1, True, one(1.0)), ("a", "s2", 2, True, one(2.0)), ("a", "s3", 3, False, one(3.0)),
-        ("b", "s1", 5, True, one(4.0)), ("b", "s2", 6, True, State()), ("c", "s1", 7, False, one(5.0)),
-    ]  # fmt: skip
-    entries = spark.createDataFrame(
-        [row for c, s, at, _, state in looks for row in entry_rows(c, state, snapshot_id=s, at_ms=at)],
-        struct(QUOTA_ENTRY),
-    )  # fmt: skip
-    snapshots = spark.createDataFrame(
-        [(c, s, at, complete, 1, DAY) for c, s, at, complete, _ in looks], struct(SNAPSHOT)
-    )
-    rows = native.latest(entries, snapshots).select("cluster_id", "value").collect()
-    assert [tuple(row) for row in rows] == [("a", 2.0)]
-    assert DAY_MS % 86_400_000 == 0

@@ -14,6 +14,8 @@ from reconciler.ports import Progress
 from reconciler.spark import bounded, facts, load, reading, report_rows, results
 from reconciler.spark.job import Job, asked
 from reconciler.spark.jobs import rollup
+from reconciler.spark.last_looks import MOST_CLUSTERS, last_looks
+from reconciler.spark.last_looks import limits as limits_seen
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.rollup import INTERVAL_MS
 from reconciler.spark.span import Span
@@ -107,12 +109,13 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
         rollup.Settings(cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day),
         progress,
     )
-    notes = facts.evidence(spark, lake, clusters, span)
+    looks = last_looks(spark, lake, clusters, span.to_ms)
+    notes = facts.evidence(spark, lake, clusters, span, looks)
     samples, brokers, five = (
         reading.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, name))
         for table, name in ((USAGE_SAMPLE, "ts_ms"), (BROKER_SAMPLE, "ts_ms"), (USAGE_5M, "bucket_ms"))
     )  # fmt: skip
-    entries = facts.in_force(spark, lake, clusters, span)
+    entries = limits_seen(spark, lake, looks)
     limits = facts.limits_of(five.select(*BUCKET).distinct(), entries).cache()
     gaps = spark.createDataFrame(
         [(one, found.max_gap_ms) for one, found in _paces(lake, settings, span).items()],
@@ -134,7 +137,7 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
         try:
             _ = results.kept(lake, found, CAPACITY_ROW, names, span=span, progress=progress)
             progress("fair shares", 0, 0)
-            beside = bounded.rows(load.left_out(over, HOT), facts.MOST_CLUSTERS, "clusters")
+            beside = bounded.rows(load.left_out(over, HOT), MOST_CLUSTERS, "clusters")
             _ = results.kept(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
             return (
                 report_rows.capacity_rows(found, settings.most),

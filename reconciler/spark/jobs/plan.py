@@ -17,7 +17,6 @@ from reconciler.quota.guards import Guards, nothing_declared, too_many_removals
 from reconciler.quota.policy import Rules
 from reconciler.spark import (
     bounded,
-    facts,
     fleet_told,
     plan,
     plan_sums,
@@ -26,6 +25,8 @@ from reconciler.spark import (
     results,
 )
 from reconciler.spark.job import Job, Run, asked
+from reconciler.spark.last_looks import last_looks
+from reconciler.spark.last_looks import limits as limits_seen
 from reconciler.spark.sides import ORDERS, Intended, Sides, order_row, sides
 from reconciler.spark.span import Span
 from reconciler.usage.fleet import ClusterSum, ConflictRow, FleetReport, PlannedRow
@@ -160,13 +161,13 @@ class _View:
             )
         self.spark, self.lake = spark, lake
         self.span = Span(from_ms=max(0, to_ms - OLDEST_DAYS * DAY_MS), to_ms=to_ms)
-        snapshots = fleet_told.snapshots_of(spark, lake, clusters, self.span)
-        self.looks = fleet_told.looks(snapshots, self.span)
+        self.seen = last_looks(spark, lake, clusters, to_ms)
+        self.looks = {name: one.observed_at_ms for name, one in self.seen.items()}
         self.names, self.notes = fleet_told.looked_at(self.looks, clusters)
 
     def live(self) -> DataFrame:
         """The limits of the last complete looks."""
-        return facts.in_force(self.spark, self.lake, self.names, self.span)
+        return limits_seen(self.spark, self.lake, {one: self.seen[one] for one in self.names})
 
 
 def _kept_days(lake: Lake, cluster_id: str, span: Span) -> dt.date:

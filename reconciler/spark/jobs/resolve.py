@@ -10,16 +10,18 @@ from pyspark.sql import functions as fn
 from reconciler.lake.lake import Lake
 from reconciler.ports import Progress
 from reconciler.quota.precedence import Principal
-from reconciler.spark import clients, facts, fleet_told, reading, report_rows, resolve, results
-from reconciler.spark.dead import Seen, dead
+from reconciler.spark import bounded, clients, fleet_told, reading, report_rows, resolve, results
+from reconciler.spark.dead import Seen, dated, dead
 from reconciler.spark.job import Job, asked
 from reconciler.spark.jobs import rollup
+from reconciler.spark.last_looks import MOST_CLUSTERS, last_looks
+from reconciler.spark.last_looks import limits as limits_seen
 from reconciler.spark.resolve import CLIENT
 from reconciler.spark.schemas import conforming
 from reconciler.spark.span import Span
 from reconciler.usage.fleet import ClusterSum, DeadRow, EffectiveRow, FleetReport
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_5M
+from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_5M, USAGE_HIST_D
 
 LOOK_BACK_DAYS: Final = 35
 """Clients of a monthly job have to have been there once."""
@@ -78,10 +80,10 @@ def resolved(
         LakeError: The lake cannot be read or written.
     """
     span = Span(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
-    snapshots = fleet_told.snapshots_of(spark, lake, settings.cluster, span)
-    looks = fleet_told.looks(snapshots, span)
+    last = last_looks(spark, lake, settings.cluster or None, span.to_ms)
+    looks = {name: one.observed_at_ms for name, one in last.items()}
     names, notes = fleet_told.looked_at(looks, settings.cluster)
-    limits = facts.in_force(spark, lake, names, span).cache()
+    limits = limits_seen(spark, lake, {name: last[name] for name in names}).cache()
     five = _five(spark, lake, names, span, progress)
     progress("resolving", 0, 0)
     day = fn.lit(span.last_day)
@@ -99,11 +101,12 @@ def resolved(
         limits,
         Seen(clients=seen, buckets=buckets, measured=clients.types_heard(five), since_ms=span.from_ms),
     )  # fmt: skip
-    effective, unheld = made.cache(), found.withColumn("day", day).cache()
+    effective, begun = made.cache(), found.withColumn("day", day).cache()
+    unheld = _dated(spark, lake, begun, limits, span).cache()
     for frame, table in ((effective, EFFECTIVE_QUOTA), (unheld, DEAD_QUOTA)):
         _ = results.kept(lake, frame, table, names, span=span, progress=progress)
     report = _told(effective, unheld, {one: looks[one] for one in names}, notes, most=settings.most)
-    for frame in (effective, unheld, who, limits):
+    for frame in (effective, unheld, begun, who, limits):
         _ = frame.unpersist()
     return report
 
@@ -129,6 +132,22 @@ def _five(
     return reading.frame(
         spark, lake, USAGE_5M, names, from_day=span.first_day, to_day=span.last_day
     ).where(fn.col("bucket_ms") < span.to_ms)
+
+
+def _dated(
+    spark: SparkSession, lake: Lake, unheld: DataFrame, limits: DataFrame, span: Span
+) -> DataFrame:
+    """With the last day of use of limits that nobody was held by in the look-back.
+
+    Histograms of days are kept longest (25 months) and say whether anything was used at all. They are read of clusters
+    that have such limits, and of each day only its tags, which are grouped before they are exchanged.
+    """
+    asked_of = unheld.where(fn.col("last_effective_ms").isNull()).select("cluster_id").distinct()
+    names = [row["cluster_id"] for row in bounded.rows(asked_of, MOST_CLUSTERS, "clusters")]
+    if not names:
+        return unheld
+    days = reading.frame(spark, lake, USAGE_HIST_D, names, to_day=span.last_day)
+    return dated(unheld, clients.tags_used(days), limits)
 
 
 def _told(

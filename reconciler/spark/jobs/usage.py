@@ -11,6 +11,8 @@ from reconciler.ports import Progress
 from reconciler.spark import facts, reading, report_rows, results, use
 from reconciler.spark.job import Job, asked
 from reconciler.spark.jobs import rollup
+from reconciler.spark.last_looks import last_looks
+from reconciler.spark.last_looks import limits as limits_seen
 from reconciler.spark.resolve import BUCKET
 from reconciler.spark.rollup import INTERVAL_MS
 from reconciler.spark.span import Span
@@ -50,16 +52,19 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
     )
     progress("limits in force", 0, 0)
     # Profiles are of whole days, but what has not happened yet is no gap.
-    notes = facts.evidence(spark, lake, clusters, Span(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms)))  # fmt: skip
+    seen_span = Span(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
+    looks = last_looks(spark, lake, clusters, span.to_ms)
+    notes = facts.evidence(spark, lake, clusters, seen_span, looks)
     five = reading.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
     hist = reading.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
-    entries = facts.in_force(spark, lake, clusters, span).cache()
+    entries = limits_seen(spark, lake, looks).cache()
     limits = facts.limits_of(five.select(*BUCKET).distinct(), entries)
     seen = use.use(five, hist, limits, span.last_day)
     unused = use.unused(seen, facts.named_limits(entries), five, span.last_day)
     rows = seen.unionByName(unused).cache()
     progress("profiles", 0, 0)
-    names = [one.cluster_id for one in notes]
+    # Of a cluster with limits and without samples, too, rows are told: that nobody used them.
+    names = sorted(looks.keys() | {one.cluster_id for one in notes})
     _ = results.kept(lake, rows, USAGE_ROW, names, span=span, progress=progress)
     first, left_out = report_rows.usage_rows(rows, settings.most)
     report = UsageReport(

@@ -1,0 +1,88 @@
+"""The last complete look at each cluster before a moment, and its limits: only days that may hold it are read."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from reconciler.lake.lake import Lake
+from reconciler.lake.manifest import Manifest
+from reconciler.spark import bounded, reading
+from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT
+
+MOST_CLUSTERS: Final = 100_000
+
+_FASTER: Final = 8
+"""Days with looks that are read at once grow by this: one, eight, sixty-four."""
+
+
+class LastLook(NamedTuple):
+    """A complete look at a cluster."""
+
+    observed_at_ms: int
+    snapshot_id: str
+    day: dt.date
+
+
+def last_looks(
+    spark: SparkSession, lake: Lake, clusters: Collection[str] | None, to_ms: int
+) -> dict[str, LastLook]:
+    """The last complete look at each cluster before a moment, by cluster id, sorted.
+
+    Looks are kept for 25 months. They are read from the newest day backwards, as ``lake.looks`` does: of a cluster that is
+    looked at every day, one day.
+
+    Args:
+        spark: The session.
+        lake: Where looks are.
+        clusters: Of these; of all by default.
+        to_ms: The moment.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    left: defaultdict[str, list[Manifest]] = defaultdict(list)
+    last_day = dt.datetime.fromtimestamp(max(to_ms - 1, 0) / 1000, dt.UTC).date()
+    for one in lake.manifests(SNAPSHOT, clusters, to_day=last_day):
+        left[one.unit.cluster_id].append(one)  # ascending by day
+    found: dict[str, LastLook] = {}
+    days = 1
+    while left:
+        newest = [unit for units in left.values() for unit in units[-days:]]
+        found |= _last(reading.of(spark, lake, SNAPSHOT, newest), to_ms)
+        rest = {one: units[:-days] for one, units in left.items() if one not in found}
+        left = defaultdict(list, {one: units for one, units in rest.items() if units})
+        days *= _FASTER
+    return dict(sorted(found.items()))
+
+
+def _last(looks: DataFrame, to_ms: int) -> dict[str, LastLook]:
+    whole = looks.where(fn.col("complete") & (fn.col("observed_at_ms") < to_ms))
+    last = whole.groupBy("cluster_id").agg(
+        fn.max(fn.struct("observed_at_ms", "snapshot_id", "day")).alias("last")
+    )
+    rows = bounded.rows(last, MOST_CLUSTERS, "clusters")
+    return {one["cluster_id"]: LastLook(*one["last"]) for one in rows}
+
+
+def limits(spark: SparkSession, lake: Lake, looks: Mapping[str, LastLook]) -> DataFrame:
+    """The limits that these looks saw: rows of ``quota_entry``, from the one day of each cluster.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    if not looks:
+        return reading.of(spark, lake, QUOTA_ENTRY, ())
+    days = [one.day for one in looks.values()]
+    units = lake.manifests(QUOTA_ENTRY, looks, min(days), max(days))
+    entries = reading.of(
+        spark, lake, QUOTA_ENTRY, [one for one in units if one.unit.day == looks[one.unit.cluster_id].day]
+    )  # fmt: skip
+    wanted = spark.createDataFrame(
+        [(name, one.snapshot_id) for name, one in looks.items()],
+        "cluster_id string, snapshot_id string",
+    )
+    return entries.join(fn.broadcast(wanted), ["cluster_id", "snapshot_id"], "left_semi")
