@@ -146,6 +146,7 @@ def _work(console: Console, given: Given, task: Task) -> "Work":
         policy=policy_for(console, given.clusters.project, task.declarations),
         pinned=task.pinned,
         most=given.most,
+        documents=bool(task.places),
         source=opened(given.lake).store.shown,
         now_ms=round(clock.now() * 1000),
     )

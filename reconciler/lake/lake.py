@@ -83,6 +83,11 @@ class Lake:
         self._clock = clock
         self._pause = pause
 
+    @property
+    def now_ms(self) -> int:
+        """Now, by the clock that manifests are made by."""
+        return int(self._clock.now() * 1000)
+
     def manifest(self, unit: Unit) -> Manifest | None:
         """The newest generation of a unit; ``None`` = there is none.
 
@@ -200,7 +205,7 @@ class Lake:
             generation=expected + 1,
             schema_version=SCHEMA_VERSION,
             run_id=self.run_id,
-            made_ms=int(self._clock.now() * 1000),
+            made_ms=self.now_ms,
             files=tuple(sorted(files, key=lambda one: one.path)),
             counts=dict(counts or {}),
             inputs=dict(inputs or {}),

@@ -87,6 +87,11 @@ class Sizing:
         return self.to_ms - WEEK_MS
 
     @property
+    def spans(self) -> int:
+        """How many spans of time limits are tried in: before the held-out week, that week, and each week before it."""
+        return 2 + max(0, -(-(self.split - self.from_ms) // WEEK_MS))
+
+    @property
     def day(self) -> dt.date:
         """The last day of the window, by which results are kept."""
         return dt.datetime.fromtimestamp((self.to_ms - 1) / 1000, dt.UTC).date()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from reconciler.errors import SparkError
 from reconciler.lake import pace, replay
 from reconciler.lake.looks import day_of
 from reconciler.quota.entity import DEFAULT, entity
@@ -15,6 +16,7 @@ from reconciler.spark import windows
 from reconciler.spark.job import silent
 from reconciler.spark.jobs import recommend
 from reconciler.spark.recommend import BUMPED, PINNED
+from reconciler.spark.schemas import struct
 from reconciler.usage.samples import DAY_MS, Cadence
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, USAGE_SAMPLE
 from tests.spark import lakes, replays
@@ -105,3 +107,49 @@ def test_a_window_without_samples_recommends_nothing_and_says_so(
     found = recommend.advised(spark, lakes.lake(tmp_path), dataclasses.replace(work), silent)
     assert found.changes == ()
     assert found.report.evidence[0].stale == replay.NO_SAMPLES
+
+
+def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    into = lakes.lake(tmp_path)
+    settings = recommend.Settings(cluster=(CLUSTER,), to_day=day_of(BEGIN))
+    found = recommend.run(spark, into, settings, silent)
+    assert found.evidence[0].made_ms == into.now_ms > 0
+    assert recommend.NO_LABELS in found.notes
+
+
+@pytest.mark.integration
+def test_what_is_broadcast_is_counted_by_spans_and_changes_come_only_for_documents(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = recommend.Work(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + 30 * DAY_MS)
+    assert (
+        work.sizing.spans == 6
+    )  # three weeks and two days are four, their whole, and the week held out
+    cases = spark.range(10)
+    monkeypatch.setattr(recommend, "MOST_BROADCAST", 60)
+    assert recommend.fits(cases, work.sizing)
+    monkeypatch.setattr(recommend, "MOST_BROADCAST", 59)
+    assert not recommend.fits(cases, work.sizing)
+    names = {
+        "group_kind": "user",
+        "client_id": "",
+        "ip": "",
+        "quota_type": "produce",
+        "cluster_id": CLUSTER,
+    }
+    row = dict.fromkeys(RECOMMENDATION.names) | names | {
+        "source_entity": "", "tier": "silver", "advice": "change", "current_units": 5, "target_units": 3,
+        "peak_units": 5, "confidence_ppm": 1, "censored_ppm": 0, "rules": ["cut"], "evidence_ms": 1, "samples": 1,
+        "brokers": 1, "day": work.sizing.day,
+    }  # fmt: skip
+    rows = spark.createDataFrame(
+        [tuple((row | {"user": user})[name] for name in RECOMMENDATION.names) for user in "abc"],
+        struct(RECOMMENDATION),
+    )
+    monkeypatch.setattr(recommend, "MOST_CHANGES", 2)
+    found = recommend._told(rows, (), work)
+    assert (len(found.report.recommendations), found.changes) == (3, ())
+    with pytest.raises(SparkError, match="more than 2 changes of limits"):
+        recommend._told(rows, (), dataclasses.replace(work, documents=True))

@@ -4,9 +4,15 @@ import pytest
 
 from reconciler.errors import UsageError
 from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.quota.state import State
 from reconciler.spark import wide
 from reconciler.spark.job import silent
-from reconciler.spark.jobs import capacity, report, usage
+from reconciler.spark.jobs import capacity, report, rollup, usage
+from reconciler.spark.span import Span
+from reconciler.usage.buckets import Answer
+from reconciler.usage.censoring import Bound
+from reconciler.usage.findings import ImpactRow
 from reconciler.usage.load import Basis, Moment, load
 from reconciler.usage.profiles import UseState
 from reconciler.usage.reports import Direction
@@ -19,7 +25,9 @@ from reconciler.usage.tables import (
     USAGE_ROW,
     entity_text,
 )
-from reconciler.usage.throttle import arrivals, rows
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle import Model, arrivals, rows
+from reconciler.usage.verdict import Verdict
 from tests.spark import lakes, replays
 from tests.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, filled, made
 
@@ -209,3 +217,34 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
     ]
     assert found.left_out["usage_row"] == 1
     assert found.capacity
+
+
+def test_limits_of_a_cluster_without_samples_are_told_and_kept(spark, tmp_path) -> None:
+    filled_lake = made(tmp_path)
+    state = State().with_values([(entity(user="erin"), Key.PRODUCER_BYTE_RATE, 5.0)])
+    replays.looked(filled_lake, "quiet", state, BEGIN)
+    found = usage.run(spark, filled_lake, usage.Settings(from_ms=FROM, to_ms=TO), silent)
+    told = {(one.cluster_id, one.bucket.user): one.state for one in found.usage}
+    assert told["quiet", "erin"] is UseState.NO_DATA
+    kept = {
+        (row["cluster_id"], row["user"]): row["state"]
+        for row in lakes.rows_of(filled_lake, USAGE_ROW)
+    }
+    assert kept == {key: str(state) for key, state in told.items()}
+
+
+def test_curves_of_a_report_keep_to_its_window_and_below_their_bound(spark, lake) -> None:
+    """From 15:00 to 15:00: two days of units are read, 24 hours of them are drawn."""
+    row = ImpactRow(
+        cluster_id="c1", quota_type=QuotaType.PRODUCE, bucket=bucket_of("alice"), any_name=False, broker_id="1",
+        before_units=1_000, after_units=400, source_entity="", answer=Answer.EXACT, verdict=Verdict.WORSE,
+        bound=Bound.EXACT, model=Model.BACKLOG, before_throttled_ms=0, before_max_delay_ms=0,
+        observed_throttled_ms=0, after_throttled_ms=0, after_max_delay_ms=0, after_over_timeout_ms=0,
+        delayed_units=0, unfinished=0, covered_ms=1, censored_ms=0, why="",
+    )  # fmt: skip
+    begin = BEGIN + 30 * 60_000
+    settings = report.Settings(from_ms=begin - 86_400_000, to_ms=begin)
+    span = Span(from_ms=settings.from_ms, to_ms=settings.to_ms)
+    _ = rollup.run(spark, lake, rollup.Settings(from_day=DAY, to_day=DAY), silent)
+    (drawn,) = report._curves(spark, lake, settings, span, [row])
+    assert [at for at, _, _ in drawn.points] == [BEGIN + n * 300_000 for n in range(6)]

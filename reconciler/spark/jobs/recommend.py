@@ -45,11 +45,17 @@ from reconciler.usage.tiers import WhatIfPolicy, own_entity
 DAYS: Final = 30
 """The window unless another is asked for: three weeks to size by, one to prove it."""
 
-MOST_CASES: Final = 200_000
-"""More buckets than this are joined by a shuffle."""
+MOST_BROADCAST: Final = 200_000
+"""More buckets times spans of time than this are joined by a shuffle: each has an array of limits to try."""
 
 MOST_CHANGES: Final = 100_000
 """So many changes may come to the driver, to be written as documents."""
+
+NO_LABELS: Final = (
+    "labels of documents (tiers, sizing: pinned) were not read: tiers are those of the project file alone and nothing is"
+    " pinned; kquota spark recommend reads both"
+)
+"""Told by spark-submit, where there are no documents."""
 
 _DIRECTION: Final = {QuotaType.PRODUCE: Direction.INGRESS, QuotaType.FETCH: Direction.EGRESS}
 
@@ -65,6 +71,7 @@ class Work:
         policy: The tiers, by which limits are sized.
         pinned: Cluster id and entity whose limits are only reported.
         most: So many rows are shown.
+        documents: Whether every change is wanted, to be written as a document; else only what is shown.
         source: The lake, without secrets.
         now_ms: Now.
     """
@@ -75,6 +82,7 @@ class Work:
     policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
     pinned: frozenset[tuple[str, Entity]] = frozenset()
     most: int = 200
+    documents: bool = False
     source: str = ""
     now_ms: int = 0
 
@@ -95,7 +103,8 @@ class Advised:
 
     Attributes:
         report: Evidence and the most telling rows.
-        changes: Every change that may be proposed, by cluster and bucket: what documents are made of.
+        changes: Every change that may be proposed, by cluster and bucket: what documents are made of. Empty where none
+            were asked for.
     """
 
     report: UsageReport
@@ -234,6 +243,11 @@ def _sizable(
     return cases
 
 
+def fits(cases: DataFrame, sizing: Sizing) -> bool:
+    """Whether what is joined to samples fits every executor: limits to try are of each case and span."""
+    return cases.count() * sizing.spans <= MOST_BROADCAST
+
+
 def _committed(
     lake: Lake,
     samples: DataFrame,
@@ -245,7 +259,7 @@ def _committed(
 ) -> writing.Committed:
     """All rows, into the lake; where a series is too large for 64 bits, once more in 38 digits."""
     progress("buckets to size", 0, 0)
-    broadcast = cases.count() <= MOST_CASES
+    broadcast = fits(cases, work.sizing)
     wanted: list[writing.Next] = []
     for one in seen:
         unit = Unit(table=RECOMMENDATION, cluster_id=one.cluster_id, day=work.sizing.day)
@@ -279,7 +293,8 @@ def _told(rows: DataFrame, notes: tuple[Any, ...], work: Work) -> Advised:
     first = rows.orderBy(order, fn.desc(moved), *RECOMMENDATION.key).limit(work.most)
     shown = [recommendation_row(one.asDict()) for one in bounded.rows(first, work.most, "rows")]
     change = rows.where(fn.col("advice") == str(Advice.CHANGE)).orderBy(*RECOMMENDATION.key)
-    changes = bounded.rows(change, MOST_CHANGES, "changes of limits")
+    # No bound on what is only counted: a fleet may need more changes than anybody writes documents of.
+    changes = bounded.rows(change, MOST_CHANGES, "changes of limits") if work.documents else []
     left = rows.count() - len(shown)
     report = UsageReport(
         evidence=notes,
@@ -318,7 +333,7 @@ class Settings:
 
 
 def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> UsageReport:
-    """The job of spark-submit.
+    """The job of spark-submit. Of documents it knows nothing (:data:`NO_LABELS`).
 
     Raises:
         UsageError: The project file cannot be read.
@@ -336,8 +351,10 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
         policy=policy,
         most=settings.most,
         source=lake.store.shown,
+        now_ms=lake.now_ms,
     )
-    return advised(spark, lake, work, progress).report
+    report = advised(spark, lake, work, progress).report
+    return replace(report, notes=(*report.notes, NO_LABELS))
 
 
 JOB: Final = Job(

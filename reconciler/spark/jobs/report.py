@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest
@@ -190,7 +191,8 @@ def _curves(
         spark, lake, USAGE_5M, sorted({one.cluster_id for one in chosen}), **facts.days(span)
     )
     length = usage.span_of(span)
-    spans = use.curves(five, usage.series_frame(spark, limits), length)
+    inside = (fn.col("bucket_ms") >= span.from_ms) & (fn.col("bucket_ms") < span.to_ms)
+    spans = use.curves(five.where(inside), usage.series_frame(spark, limits), length)
     return report_rows.curves(spans, limits, length, usage.MOST_POINTS * len(limits))
 
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +31,10 @@ DAYS: Final = 14
 """The window unless another is asked for."""
 
 MOST_BROADCAST: Final = 500_000
-"""More rows that are asked for than this are joined by a shuffle: every executor would have to hold them."""
+"""More series to read than this are joined by a shuffle: every executor would have to hold them."""
+
+NO_LABELS: Final = "labels of documents (tiers) were not read: tiers are those of the project file alone; kquota spark simulate reads both"
+"""Told by spark-submit, where there are plans and snapshots and no documents."""
 
 
 def simulated(spark: SparkSession, lake: Lake, settings: Work, progress: Progress) -> Simulation:
@@ -57,7 +60,7 @@ def simulated(spark: SparkSession, lake: Lake, settings: Work, progress: Progres
     asked_rows = question.questions(rows).persist()
     try:
         progress("what the change asks for", 0, 0)
-        broadcast = asked_rows.count() <= MOST_BROADCAST
+        broadcast = fits(asked_rows)
         before = {one.cluster_id: _next(lake, one, work) for _, one in counting}
         done = _committed(
             lake, samples, asked_rows, work, before, broadcast=broadcast, progress=progress
@@ -74,6 +77,11 @@ def simulated(spark: SparkSession, lake: Lake, settings: Work, progress: Progres
             kept.unpersist()
     finally:
         asked_rows.unpersist()
+
+
+def fits(questions: DataFrame) -> bool:
+    """Whether what is read of samples fits every executor: one row that is asked for may stand for thousands of old buckets."""
+    return simulate.parts_of(questions).count() <= MOST_BROADCAST
 
 
 def _committed(
@@ -142,7 +150,7 @@ class Settings:
 
 
 def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress) -> Simulation:
-    """The job of spark-submit: files are read where it begins.
+    """The job of spark-submit: files are read where it begins. Of documents it knows nothing (:data:`NO_LABELS`).
 
     Raises:
         UsageError: There is nothing to simulate, or a file cannot be read.
@@ -161,8 +169,10 @@ def run(spark: SparkSession, lake: Lake, settings: Settings, progress: Progress)
         policy=policy,
         most=settings.most,
         source=lake.store.shown,
+        now_ms=lake.now_ms,
     )
-    return simulated(spark, lake, work, progress)
+    made = simulated(spark, lake, work, progress)
+    return replace(made, notes=(*made.notes, NO_LABELS))
 
 
 JOB: Final = Job(
