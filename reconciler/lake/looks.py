@@ -45,6 +45,7 @@ class Seen:
         earlier: Of looks that hold inside the window, one for each way of counting clients; none equals the last one.
         beyond: Keys that were counted in more ways than that.
         incomplete: Looks whose rows are not all there; they count as none.
+        lost: What is lost of the looks of the window's days, in sentences.
     """
 
     look: Look | None
@@ -53,6 +54,7 @@ class Seen:
     earlier: tuple[pa.Table, ...] = ()
     beyond: frozenset[Key] = frozenset()
     incomplete: tuple[str, ...] = field(default_factory=tuple)
+    lost: tuple[str, ...] = ()
 
     def aged(self, to_ms: int) -> str:
         """That the last look is long ago, in a sentence; "" = it is not, or there is none."""
@@ -67,11 +69,12 @@ class Seen:
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """Sentences about keys of which nothing can be told."""
-        return tuple(
+        """Sentences about keys and looks of which nothing can be told."""
+        keys = (
             f"{key}: limits changed so often that who was counted with whom is not known"
             for key in sorted(self.beyond)
         )
+        return (*keys, *self.lost)
 
     def recorded(self, path: str = "") -> Recorded:
         """Under which limits the window was recorded.
@@ -160,6 +163,12 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Seen:
     snapshots = lake.manifests(SNAPSHOT, [cluster_id], to_day=last)
     entries = {one.unit.day: one for one in lake.manifests(QUOTA_ENTRY, [cluster_id], to_day=last)}
     looks, incomplete = _looks(lake, snapshots, from_ms, to_ms)
+    lost = tuple(
+        f"looks of {one.unit.day}: {sentence}"
+        for one in snapshots
+        for sentence in one.partial
+        if one.unit.day >= day_of(from_ms)
+    )
     counted, kept = _Counted(), _Kept(cluster_id)
     newest: tuple[Look, pa.Table] | None = None
     for day in sorted({day_of(one.observed_at_ms) for one in looks}):
@@ -174,9 +183,8 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Seen:
             kept.add(found)
             newest = look, found
     if newest is None:
-        return Seen(
-            look=None, entries=lake.read((), table=QUOTA_ENTRY), incomplete=tuple(incomplete)
-        )
+        nothing = lake.read((), table=QUOTA_ENTRY)
+        return Seen(look=None, entries=nothing, incomplete=tuple(incomplete), lost=lost)
     return Seen(
         look=newest[0],
         entries=newest[1],
@@ -184,6 +192,7 @@ def limits_seen(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Seen:
         earlier=kept.unlike(newest[1]),
         beyond=frozenset(kept.ways.beyond),
         incomplete=tuple(incomplete),
+        lost=lost,
     )
 
 

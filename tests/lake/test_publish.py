@@ -236,6 +236,17 @@ def test_limits_of_a_look_long_ago_are_told_with_its_time(lake: Lake, to: rows.W
     assert not any("nobody looked" in one for one in published(lake, to, 2).partial)
 
 
+def test_looks_that_were_lost_inside_the_window_are_told(lake: Lake, to: rows.Watched) -> None:
+    fill(lake, 1)
+    for number in (0, 1):
+        unit = rows.unit(SNAPSHOT, number)
+        lake.commit(unit, lake.read((), table=SNAPSHOT), None, partial=("2 rows were damaged",))
+    partial = published(lake, to, 2, first=1).partial
+    assert [one for one in partial if "damaged" in one] == [
+        "looks of 2025-03-02: 2 rows were damaged"
+    ]
+
+
 def test_the_window_is_a_fortnight_and_begins_at_midnight(lake: Lake, to: rows.Watched) -> None:
     fill(lake, *range(17))
     made = publish(lake, rows.CLUSTER, to, None, rows.at(16, 60), pace=PACE, now_ms=rows.at(16, 60))
