@@ -219,11 +219,14 @@ class _Kept:
         self._path = path
         self._names: set[frozenset[tuple[str, str]]] = set()
         self._tables: list[pa.Table] = []
+        self._before: pa.Table | None = None
 
     def add(self, rows: pa.Table) -> None:
-        names = frozenset(
-            zip(*(rows.column(name).to_pylist() for name in _VALUES[1:3]), strict=True)
-        )
+        pairs = rows.select(_VALUES[1:3]).combine_chunks()
+        if self._before is not None and pairs.equals(self._before):
+            return
+        self._before = pairs
+        names = frozenset(zip(*(one.to_pylist() for one in pairs.columns), strict=True))
         if names not in self._names:
             self._names.add(names)
             if self.ways.add(state_of(rows, self._path)):

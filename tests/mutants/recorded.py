@@ -6,6 +6,8 @@ WHATIF = "tests/usage/test_whatif.py"
 TOLD = "tests/usage/test_whatif_told.py"
 VERDICT = "tests/usage/test_verdict.py"
 LOAD = "tests/usage/test_load.py"
+RECORDED = "tests/usage/test_recorded.py"
+SIZING = "tests/usage/test_sizing.py"
 ASSEMBLY = "tests/telemetry/test_assembly.py"
 DAYS = "tests/telemetry/test_days.py"
 SERVER = "tests/telemetry/test_from_server.py"
@@ -33,9 +35,21 @@ FAULTS: tuple[Fault, ...] = (
          f"{WHATIF}::test_an_empty_series_says_so"),
         ("whatif", "what could not be shown could be judged",
          "        left_blind=sum(not one.judged for one in left),", "        left_blind=0,", TOLD),
-        ("question", "series recorded while clients were counted otherwise are believed",
-         "        return set(buckets) - whole", "        return set()",
+        ("recorded", "series recorded while clients were counted otherwise are believed",
+         "            found |= set(buckets) - whole", "            found |= set()",
          f"{WHATIF}::test_series_recorded_while_clients_were_counted_otherwise_break_the_history"),
+        ("recorded", "only one look of a window is asked how clients were counted",
+         "books = (book(one, key) for one in recorded.states)", "books = (book(one, key) for one in recorded.states[-1:])",
+         RECORDED),
+        ("censoring", "what a consumer got while it was held back is taken for demand",
+         "    if request_throttled is None or far or", "    if request_throttled is None or",
+         "tests/usage/test_censoring.py"),
+        ("sizing", "the day after a limit was raised it is taken back",
+         "            value = max(value, min(raised, case.current or 0))", "            pass", SIZING),
+        ("sizing", "a limit above ceiling or budget is near enough",
+         "        if near and case.current <= top:", "        if near:", SIZING),
+        ("load", "what a broker gives is divided by its replicas",
+         "if replication_factor is not None and not outward:", "if replication_factor is not None:", LOAD),
         ("question", "of several limits of today the loosest is told",
          "before_units=min((units", "before_units=max((units",
          f"{WHATIF}::test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told"),
