@@ -39,7 +39,7 @@ def capacity_options() -> Callable[[F], F]:
     """``--capacity`` and ``--replication-factor``."""
 
     def decorate(function: F) -> F:
-        factor = click.option("--replication-factor", type=click.IntRange(1, 100), help="Stands for replication where it was not recorded; holds only for balanced leaders.")  # fmt: skip
+        factor = click.option("--replication-factor", type=click.IntRange(1, 100), help="Stands for replication where it was not recorded: inward for balanced leaders, outward where it is known what came in.")  # fmt: skip
         capacity = click.option("--capacity", "capacities", multiple=True, metavar="ID=IN:OUT[:PPM]", help="Bytes/s that a broker can take and give, - where unknown, and the usable part in millionths; may be repeated.")  # fmt: skip
         return capacity(factor(function))
 
