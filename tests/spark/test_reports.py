@@ -248,3 +248,13 @@ def test_curves_of_a_report_keep_to_its_window_and_below_their_bound(spark, lake
     _ = rollup.run(spark, lake, rollup.Settings(from_day=DAY, to_day=DAY), silent)
     (drawn,) = report._curves(spark, lake, settings, span, [row])
     assert [at for at, _, _ in drawn.points] == [BEGIN + n * 300_000 for n in range(6)]
+
+
+def test_hot_intervals_that_are_left_out_are_counted(spark, lake, monkeypatch) -> None:
+    monkeypatch.setattr(capacity, "HOT", 3)
+    settings = capacity.Settings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
+    found = capacity.run(spark, lake, settings, silent)
+    assert len({one.bucket_ms for one in found.noisy}) == 3
+    assert found.notes == (
+        "c1: fair shares are those of the 3 intervals furthest beyond the budget; 10 more are left out",
+    )
