@@ -140,8 +140,9 @@ def test_confirmed_drift_is_corrected_where_that_was_asked_for(applied, sandbox)
     seed(sandbox, 5000000.0)
     with Watch(applied, "--correct-drift") as watch:
         watch.waits_for(lambda: rate(sandbox) == TEN, "correction")
+        told = 'kquota_corrections_total{cluster="prod"}'
+        watch.waits_for(lambda: watch.metric(told) == 1.0, "one correction that is told")
         watch.drifted(0.0)
-        assert watch.metric('kquota_corrections_total{cluster="prod"}') == 1.0
         assert watch.stop() == 0
     entries = [
         json.loads(line) for line in (applied / ".kquota/audit.jsonl").read_text().splitlines()

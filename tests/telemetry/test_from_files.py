@@ -109,7 +109,9 @@ def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partia
     path.write_text(text[: len(text) * 2 // 3])
     brought = read(where, path)
     assert brought.counts[Word.TRUNCATED] == 1
-    assert {one.partial for one in where.manifests(POINT)} == {("the file a.json was not read whole",)}
+    assert {one.partial for one in where.manifests(POINT)} == {
+        ("the file a.json was not read whole",)
+    }
     path.write_text(text)
     read(where, path)
     assert {one.partial for one in where.manifests(POINT)} == {()}
