@@ -1,6 +1,7 @@
 """How often the brokers of a unit were read: written beside its samples, so that no later job has to guess."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from reconciler.errors import LakeError
@@ -17,7 +18,10 @@ def inputs(pace: Cadence) -> dict[str, str]:
 
 
 def of(manifests: Iterable[Manifest]) -> dict[str, Cadence]:
-    """The cadence of each cluster, by the newest of its days that says one.
+    """The cadence of each cluster: the step of the newest of its days that says one, the longest gap of them all.
+
+    A window may hold days that were recorded at another step. With the gap of the quicker ones every sample of the
+    slower would be a session of its own, and no backlog would ever be carried on.
 
     Raises:
         LakeError: A manifest says something that is no cadence.
@@ -25,7 +29,9 @@ def of(manifests: Iterable[Manifest]) -> dict[str, Cadence]:
     found: dict[str, Cadence] = {}
     for one in sorted(manifests, key=lambda manifest: manifest.unit.day):
         if STEP in one.inputs or GAP in one.inputs:
-            found[one.unit.cluster_id] = _read(one.inputs, one.path)
+            here, before = _read(one.inputs, one.path), found.get(one.unit.cluster_id)
+            longest = max(here.max_gap_ms, before.max_gap_ms if before else 0)
+            found[one.unit.cluster_id] = replace(here, max_gap_ms=longest)
     return found
 
 

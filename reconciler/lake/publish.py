@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import arrow, parquet
 from reconciler.lake import latest as latest_
+from reconciler.lake import pace as pace_
 from reconciler.lake.lake import Lake
 from reconciler.lake.latest import BUCKET_SEEN, Latest, Part, Retired
 from reconciler.lake.looks import Seen, begin_ms, day_of, limits_seen
@@ -57,7 +58,7 @@ def publish(
         to: Where evidence is kept; each cluster has a folder.
         from_ms: Begin of the window, rounded down to a UTC day; ``None`` = :data:`WINDOW_DAYS` before its end.
         to_ms: Its end, not included.
-        pace: How often brokers are read.
+        pace: How often brokers are read, where no day of the window says how often they were.
         now_ms: Now.
         check_all: Whether samples of before are read whole in any case.
 
@@ -79,7 +80,7 @@ def publish(
         from_ms=begin,
         to_ms=to_ms,
         made_ms=now_ms,
-        pace=pace,
+        pace=work.pace() or pace,
         coverage_ppm=work.coverage_ppm(up),
         snapshot_id=limits.look.snapshot_id if limits.look else "",
         observed_at_ms=limits.look.observed_at_ms if limits.look else 0,
@@ -144,6 +145,10 @@ class _Publication:
             )
             for day in (first + timedelta(days=n) for n in range((last - first).days + 1))
         ]
+
+    def pace(self) -> Cadence | None:
+        """As the days of the window were recorded; ``None`` = none says."""
+        return pace_.of(one.samples for one in self.days if one.samples).get(self.cluster_id)
 
     def _before(self) -> Latest | None:
         path = f"{self.folder}/{latest_.NAME}"

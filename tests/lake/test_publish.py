@@ -6,12 +6,12 @@ import pytest
 
 from reconciler.errors import LakeError
 from reconciler.lake import latest as latest_
-from reconciler.lake import parquet
+from reconciler.lake import pace, parquet
 from reconciler.lake.lake import Lake
 from reconciler.lake.latest import BUCKET_SEEN, Latest
 from reconciler.lake.manifest import counts_of
 from reconciler.lake.publish import MOST_SENTENCES, publish
-from reconciler.usage.samples import DAY_MS, MILLION, QuotaType, cadence
+from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.lake import rows
 
@@ -307,6 +307,14 @@ def test_what_is_missing_is_said_and_counted(lake: Lake, to: rows.Watched) -> No
     )
     assert (made.counts["days_missing"], made.counts["quota_changes"]) == (3, 1)
     assert made.snapshot_id == "b"
+
+
+def test_days_of_another_step_leave_the_longest_gap_of_the_window(
+    lake: Lake, to: rows.Watched
+) -> None:
+    fill(lake, 0, inputs=pace.inputs(Cadence(step_ms=60_000, max_gap_ms=300_000)))
+    fill(lake, 1, inputs=pace.inputs(Cadence(step_ms=10_000, max_gap_ms=50_000)))
+    assert published(lake, to, 2).pace == Cadence(step_ms=10_000, max_gap_ms=300_000)
 
 
 def test_sentences_are_bounded(lake: Lake, to: rows.Watched) -> None:

@@ -78,6 +78,16 @@ def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
     assert alone.why == replay.NO_SAMPLES
 
 
+def test_days_of_another_step_leave_the_longest_gap_of_the_window(tmp_path: Path) -> None:
+    slow = Cadence(step_ms=60_000, max_gap_ms=300_000)
+    into = _filled(tmp_path, **pace.inputs(slow))
+    quick = pace.inputs(Cadence(step_ms=10_000, max_gap_ms=50_000))
+    late = [_sample(BEGIN + DAY_MS + 10_000, "2")]
+    replays.commit(into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), late, **quick)
+    found = replay.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
+    assert found.cadence == Cadence(step_ms=10_000, max_gap_ms=300_000)
+
+
 def test_limits_of_a_look_long_ago_are_told(tmp_path: Path) -> None:
     into = _filled(tmp_path, **pace.inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN - 90 * DAY_MS)
