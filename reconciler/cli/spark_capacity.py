@@ -1,26 +1,16 @@
 """``kquota spark capacity``: what brokers can give clients, what is promised, what was served at one time."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 import click
 
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
-from reconciler.cli.spark_options import (
-    Chosen,
-    Clusters,
-    Window,
-    clusters_options,
-    lake_option,
-    spanned,
-    window_options,
-)
-from reconciler.cli.spark_running import Running, run, running_options
-from reconciler.cli.spark_showing import Showing, show_report, showing_options
-
-if TYPE_CHECKING:
-    from reconciler.usage.reports import UsageReport
+from reconciler.cli.options import packed
+from reconciler.cli.spark_options import Chosen
+from reconciler.cli.spark_reporting import Report, report_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,15 +25,32 @@ Example:
   kquota spark capacity --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --capacity 4L6g3nShT-eMCtK--X86sw=125000000:125000000"""
 
 
-def capacity_options() -> Callable[[F], F]:
-    """``--capacity`` and ``--replication-factor``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """What brokers can carry, as it was typed."""
 
-    def decorate(function: F) -> F:
-        factor = click.option("--replication-factor", type=click.IntRange(1, 100), help="Stands for replication where it was not recorded: inward for balanced leaders, outward where it is known what came in.")  # fmt: skip
-        capacity = click.option("--capacity", "capacities", multiple=True, metavar="ID=IN:OUT[:PPM]", help="Bytes/s that a broker can take and give, - where unknown, and the usable part in millionths; may be repeated.")  # fmt: skip
-        return capacity(factor(function))
+    capacities: tuple[str, ...] = ()
+    replication_factor: int | None = None
 
-    return decorate
+    def of(self, chosen: Iterable[Chosen]) -> dict[str, object]:
+        """The settings of a job."""
+        return {
+            "capacity": capacities_of(chosen, self.capacities),
+            "replication_factor": self.replication_factor,
+        }
+
+
+def budgets_options() -> Callable[[F], F]:
+    """``--capacity`` and ``--replication-factor``, handed on as ``budgets``."""
+    return packed(
+        "budgets",
+        Budgets,
+        ["capacities", "replication_factor"],
+        [
+            click.option("--capacity", "capacities", multiple=True, metavar="ID=IN:OUT[:PPM]", help="Bytes/s that a broker can take and give, - where unknown, and the usable part in millionths; may be repeated."),
+            click.option("--replication-factor", type=click.IntRange(1, 100), help="Stands for replication where it was not recorded: inward for balanced leaders, outward where it is known what came in."),
+        ],
+    )  # fmt: skip
 
 
 def capacities_of(chosen: Iterable[Chosen], typed: Iterable[str]) -> tuple[str, ...]:
@@ -74,36 +81,9 @@ def capacities_of(chosen: Iterable[Chosen], typed: Iterable[str]) -> tuple[str, 
 
 
 @click.command(help=HELP)
-@lake_option()
-@clusters_options()
-@window_options()
-@capacity_options()
-@click.option("--most", type=click.IntRange(1, 5_000), default=50, show_default=True, help="Rows of each table to show.")  # fmt: skip
-@running_options()
-@showing_options()
+@report_options()
+@budgets_options()
 @click.pass_obj
-def capacity(
-    console: Console,
-    *,
-    lake: str,
-    clusters: Clusters,
-    window: Window,
-    capacities: tuple[str, ...],
-    replication_factor: int | None,
-    most: int,
-    running: Running,
-    showing: Showing,
-) -> Exit:
+def capacity(console: Console, *, asked: Report, budgets: Budgets) -> Exit:
     """Run the job and show its report."""
-    chosen = clusters.chosen()
-    report: UsageReport = run(
-        "capacity",
-        lake,
-        running,
-        **spanned(chosen, window),
-        capacity=capacities_of(chosen, capacities),
-        replication_factor=replication_factor,
-        most=most,
-    )
-    show_report(console, report, showing)
-    return Exit.DONE
+    return asked.shown(console, "capacity", budgets.of)

@@ -1,30 +1,18 @@
 """``kquota spark report``: one page of use, capacity, and the newest what-if and recommendations of the lake."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
-from reconciler.cli.spark_capacity import capacities_of, capacity_options
-from reconciler.cli.spark_options import (
-    Clusters,
-    Window,
-    clusters_options,
-    lake_option,
-    spanned,
-    window_options,
-)
-from reconciler.cli.spark_running import Running, run, running_options
-from reconciler.cli.spark_showing import Showing, show_report, showing_options
-
-if TYPE_CHECKING:
-    from reconciler.usage.reports import UsageReport
+from reconciler.cli.spark_capacity import Budgets, budgets_options
+from reconciler.cli.spark_reporting import Report, curves_option, report_options
 
 HELP: Final = """One report for people: use against limits over time, headroom, capacity, what a change would do, recommendations.
 
 The what-if and the recommendations are the newest that `kquota spark simulate` and `kquota spark recommend` left in the
-lake. A page (--out report.html) needs no network and no script; with --pseudonymise it may be shown outside.
+lake, which may be of another window: the report says of which. A page (--out report.html) needs no network and no script; with --pseudonymise it may be shown outside.
 
 \b
 Example:
@@ -33,39 +21,10 @@ Example:
 
 
 @click.command(help=HELP)
-@lake_option()
-@clusters_options()
-@window_options()
-@capacity_options()
-@click.option("--most", type=click.IntRange(1, 5_000), default=50, show_default=True, help="Rows of each table to show.")  # fmt: skip
-@click.option("--curves", type=click.IntRange(0, 24), default=12, show_default=True, help="Curves on a page.")  # fmt: skip
-@running_options()
-@showing_options()
+@report_options()
+@budgets_options()
+@curves_option()
 @click.pass_obj
-def report(
-    console: Console,
-    *,
-    lake: str,
-    clusters: Clusters,
-    window: Window,
-    capacities: tuple[str, ...],
-    replication_factor: int | None,
-    most: int,
-    curves: int,
-    running: Running,
-    showing: Showing,
-) -> Exit:
+def report(console: Console, *, asked: Report, budgets: Budgets, curves: int) -> Exit:
     """Run the job and show its report."""
-    chosen = clusters.chosen()
-    found: UsageReport = run(
-        "report",
-        lake,
-        running,
-        **spanned(chosen, window),
-        capacity=capacities_of(chosen, capacities),
-        replication_factor=replication_factor,
-        most=most,
-        curves=curves,
-    )
-    show_report(console, found, showing)
-    return Exit.DONE
+    return asked.shown(console, "report", budgets.of, curves=curves)
