@@ -24,6 +24,7 @@ from tests.bench.harness import Figures, Row, interleaved, say
 from tests.fleet.spec import Fleet
 from tests.fleet.writing import write
 from tests.servers.processes import ScratchFolder
+from tests.spark.plans import rows_read
 
 DAYS = 30
 MADE = (USAGE_5M, USAGE_HIST_D)
@@ -56,15 +57,16 @@ class Rolled:
 
         def run() -> Mapping[str, float]:
             self.without(all_days=all_days)
-            before = rows_read(self.spark)
-            start = time.perf_counter()
-            done = rollup.run(self.spark, self.lake, rollup.Settings(), silent)
-            seconds = time.perf_counter() - start
+            with rows_read(self.spark) as count:
+                start = time.perf_counter()
+                done = rollup.run(self.spark, self.lake, rollup.Settings(), silent)
+                seconds = time.perf_counter() - start
+                read = count()
             units = [one.units for one in done.tables]
             if units != [self.fleet.days if all_days else 1] * len(MADE):
                 raise SystemExit(f"the rollup made {units} units")
             self.answers["rebuild" if all_days else "day"] = self.rows()
-            return {"seconds": seconds, "read": float(rows_read(self.spark) - before)}
+            return {"seconds": seconds, "read": float(read)}
 
         return run
 
@@ -76,18 +78,6 @@ class Rolled:
             )
             for table in MADE
         ]
-
-
-def rows_read(spark: SparkSession) -> int:
-    """Rows that scans of this session gave so far, by Spark's own count of each stage."""
-    context = spark.sparkContext
-    scala, jvm, gateway = context._jsc.sc(), context._jvm, context._gateway
-    assert jvm is not None
-    assert gateway is not None
-    scala.listenerBus().waitUntilEmpty()
-    none = jvm.java.util.ArrayList()
-    stages = scala.statusStore().stageList(none, False, False, gateway.new_array(jvm.double, 0), none)  # fmt: skip
-    return sum(stages.apply(number).inputRecords() for number in range(stages.size()))
 
 
 def rows(rounds: int, *, brokers: int, groups: int, step_ms: int) -> Iterator[Row]:

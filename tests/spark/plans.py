@@ -67,15 +67,21 @@ def files_read(frame: DataFrame) -> set[str]:
 
 @contextlib.contextmanager
 def rows_read(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """Counts the rows that tasks read from files while the block runs, by the tasks' own metrics."""
+    """Counts the rows that tasks read from files since the block began, by the tasks' own metrics.
+
+    Only stages of the block are looked at: a session forgets the eldest of its stages after a thousand.
+    """
     context = spark.sparkContext
-    scala = context._jsc.sc()
-    none = context._gateway.new_array(context._jvm.double, 0)
+    scala, jvm, gateway = context._jsc.sc(), context._jvm, context._gateway
+    assert jvm is not None
+    assert gateway is not None
+    none = gateway.new_array(jvm.double, 0)
 
-    def total() -> int:
+    def stages() -> dict[int, int]:
         scala.listenerBus().waitUntilEmpty()
-        stages = scala.statusStore().stageList(None, False, False, none, None)
-        return sum(int(stages.apply(n).inputRecords()) for n in range(stages.size()))
+        found = scala.statusStore().stageList(None, False, False, none, None)
+        each = (found.apply(n) for n in range(found.size()))
+        return {int(one.stageId()): int(one.inputRecords()) for one in each}
 
-    before = total()
-    yield lambda: total() - before
+    last = max(stages(), default=-1)
+    yield lambda: sum(read for stage, read in stages().items() if stage > last)
