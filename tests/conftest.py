@@ -9,6 +9,7 @@ your own `kube_namespace`. Without Java or Maven integration tests are listed as
 
 import contextlib
 import os
+import signal
 from collections.abc import Generator, Iterator
 
 import hypothesis
@@ -18,6 +19,10 @@ from tests.servers import jars, raw_quotas
 from tests.servers.kafka import KafkaCluster, StartKafka
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.shared import SharedClusters
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts this with & ignores Ctrl-C for it and its children, and tests of interruptions would never end.
+    _ = signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("fast", derandomize=True, max_examples=25, deadline=None)
 hypothesis.settings.register_profile("deep", max_examples=1000, deadline=None)
