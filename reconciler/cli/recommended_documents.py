@@ -177,14 +177,15 @@ def _window_lines(evidence: Evidence) -> list[str]:
 
 def _evidence_lines(row: RecommendationRow) -> list[str]:
     kind = row.quota_type
-    rules = ", ".join(row.rules) or "none"
+    sure, cut = share_text(row.confidence_ppm), share_text(row.censored_ppm)
+    about = [
+        f"tier {row.tier}",
+        *([f"needed {units_text(kind, row.needed_units)}"] if row.needed_units else []),
+        f"rules: {', '.join(row.rules) or 'none'}",
+        f"{row.samples:,} samples of {row.brokers} brokers, confidence {sure}, censored {cut}",
+    ]
     moved = f"{units_text(kind, row.current_units)} -> {units_text(kind, row.target_units)}"
-    needed = f"needed {units_text(kind, row.needed_units)}" if row.needed_units else ""
-    first = (
-        f"{KEY_OF[kind]}: {moved} (tier {row.tier}; {needed}; rules: {rules}; {row.samples:,} samples of"
-        f" {row.brokers} brokers, confidence {share_text(row.confidence_ppm)}, censored"
-        f" {share_text(row.censored_ppm)})."
-    )
+    first = f"{KEY_OF[kind]}: {moved} ({'; '.join(about)})."
     second = (
         f"  throttled {share_text(row.train_share_ppm)} of the time it was sized by, worst delay"
         f" {length_text(row.train_max_delay_ms)}; {share_text(row.test_share_ppm)} of the unseen week, worst"

@@ -1,5 +1,6 @@
 """Documents of recommendations: what is there keeps all it says, each pair keeps its owner, and everything loads and plans again."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -65,6 +66,15 @@ def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
     assert told[ALICE, "request_percentage"] == 50
     both = json.dumps([["user", stranger], ["client-id", "app"]])
     assert told[both, "consumer_byte_rate"] == 5000
+
+
+def test_the_comment_says_what_was_needed_where_that_is_known() -> None:
+    for needed, told in (
+        (1200, "(tier silver; needed ≈ 1.17 KiB/s; rules"),
+        (None, "(tier silver; rules"),
+    ):
+        changed = dataclasses.replace(row(), needed_units=needed)
+        assert told in documents([changed], NOTHING, EVIDENCE)
 
 
 def test_no_change_makes_no_document() -> None:

@@ -19,34 +19,23 @@ from reconciler.quota.state import State, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
-from tests.cli import projects
+from tests.cli import projects, recorded_project
+from tests.cli.recorded_project import BEGIN, SERIES, SETTINGS
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
 from tests.telemetry import recorded_use
 
-BEGIN = 1_700_006_400_000 - 600_000
-SERIES = recorded_use.recorded(BEGIN, 40)
-SETTINGS = """\
-  expectedClusterId: id-o
-  telemetry:
-    matchers: cluster="orders"
-    scrapeStep: 30s
-    evidenceUri: evidence
-"""
 WINDOW = ("--from", "2023-11-14T00:00:00Z", "--to", "2023-11-15T06:00:00Z")
 
 
 @pytest.fixture
 def project(folder):
-    projects.project(folder, "h:9092", more=SETTINGS, name="orders")
-    return folder
+    return recorded_project.made(folder)
 
 
 @pytest.fixture
 def export(folder):
-    path = folder / "export.json"
-    path.write_text(recorded_use.answer(SERIES))
-    return path
+    return recorded_project.exported(folder)
 
 
 class Served:

@@ -12,34 +12,23 @@ from reconciler.quota.state import State, limits_of
 from reconciler.render.documents import dump
 from reconciler.render.json_state import state_document
 from reconciler.usage.tables import POINT, QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE
-from tests.cli import projects
+from tests.cli import recorded_project
+from tests.cli.recorded_project import BEGIN, SERIES
 from tests.fakes.clock import FakeClock
 from tests.telemetry import recorded_use
 
-BEGIN = 1_700_006_400_000 - 600_000
-SERIES = recorded_use.recorded(BEGIN, 40)
-SETTINGS = """\
-  expectedClusterId: id-o
-  telemetry:
-    matchers: cluster="orders"
-    scrapeStep: 30s
-    evidenceUri: evidence
-"""
 FROM = ("--from", "2023-11-14", "--to", "2023-11-16")
 DAYS = ("2023-11-14", "2023-11-15")
 
 
 @pytest.fixture
 def project(folder):
-    projects.project(folder, "h:9092", more=SETTINGS, name="orders")
-    return folder
+    return recorded_project.made(folder)
 
 
 @pytest.fixture
 def export(folder):
-    path = folder / "export.json"
-    path.write_text(recorded_use.answer(SERIES))
-    return path
+    return recorded_project.exported(folder)
 
 
 @pytest.fixture

@@ -1,0 +1,29 @@
+"""A project with one cluster whose use was recorded, and an export of it: what the tests of ``kquota spark ingest`` begin with."""
+
+from pathlib import Path
+
+from tests.cli import projects
+from tests.telemetry import recorded_use
+
+BEGIN = 1_700_006_400_000 - 600_000
+SERIES = recorded_use.recorded(BEGIN, 40)
+SETTINGS = """\
+  expectedClusterId: id-o
+  telemetry:
+    matchers: cluster="orders"
+    scrapeStep: 30s
+    evidenceUri: evidence
+"""
+
+
+def made(folder: Path) -> Path:
+    """The project file ``orders`` in a folder; gives the folder."""
+    projects.project(folder, "h:9092", more=SETTINGS, name="orders")
+    return folder
+
+
+def exported(folder: Path) -> Path:
+    """The saved answer of a Prometheus; gives its path."""
+    path = folder / "export.json"
+    path.write_text(recorded_use.answer(SERIES))
+    return path
