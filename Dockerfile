@@ -10,15 +10,19 @@ ARG PREFIX=/opt/kquota
 ARG EXTRAS=operator,keystores
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_INPUT=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR ${SOURCE}
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
+COPY .ci/locks ./.ci/locks
 COPY reconciler ./reconciler
-RUN python -m pip wheel --quiet --no-deps --wheel-dir dist .
-RUN python -m venv ${PREFIX}
-# The versions that were tested, and no others.
-RUN ${PREFIX}/bin/python -m pip install --quiet --constraint constraints.txt "$(echo dist/*.whl)[${EXTRAS}]"
-# Nothing in the image installs anything any more; what it imports is compiled, because nobody may write there.
-RUN ${PREFIX}/bin/python -m pip uninstall --quiet --yes setuptools pip \
- && ${PREFIX}/bin/python -m compileall -q ${PREFIX}/lib
+# Every download is compared with the hashes in .ci/locks; the build tools are locked, too, and stay here.
+RUN python -I -m venv build \
+ && build/bin/python -I -m pip install --quiet --require-hashes --only-binary :all: --requirement .ci/locks/build.txt
+RUN for extra in base $(echo "${EXTRAS}" | tr , ' '); do echo "--requirement .ci/locks/${extra}.txt"; done > requirements.txt \
+ && build/bin/python -I -m pip wheel --quiet --require-hashes --no-build-isolation --wheel-dir dist --requirement requirements.txt \
+ && build/bin/python -I -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir dist .
+# Nothing in the image installs anything: it has no pip. What it imports is compiled, because its user may not write there.
+RUN python -I -m venv --without-pip ${PREFIX} \
+ && build/bin/python -I -m pip --python ${PREFIX}/bin/python install --quiet --no-index --no-deps dist/*.whl \
+ && ${PREFIX}/bin/python -I -m compileall -q ${PREFIX}/lib
 
 FROM ${PYTHON_IMAGE}
 ARG PREFIX=/opt/kquota

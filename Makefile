@@ -5,9 +5,14 @@ BIN    := $(VENV)/bin
 PLAIN  := $(VENV)/.plain
 STAMP  := $(VENV)/.installed
 BROKER ?= sandbox
+SERVERS = $(BIN)/python -m pytest -q -p no:randomly -n $(WORKERS) --dist loadscope
+WORKERS ?= 3
+EXTRAS := http kerberos keystores operator proxy spark usage watch
+LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-index-url --custom-compile-command 'make locks'
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo pipeline test unit integration e2e check fmt generate coverage bench mutants clean
+.PHONY: help env demo pipeline test test-all unit stories integration e2e check fmt generate coverage locks bench soak mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -33,15 +38,21 @@ demo: $(if $(filter kafka,$(BROKER)),$(STAMP),$(PLAIN))  ## the main job, seen: 
 pipeline: env  ## recorded use on Spark: ingest a recording, simulate a change, a page (needs Java 17)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/pipeline.py
 
-test: env unit integration  ## everything, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
+test: env unit stories  ## the main claims in ten minutes, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
 
-unit: env  ## what needs neither network nor Java
-	@mkdir -p build
-	$(BIN)/python -m pytest -q -m 'not integration' --junitxml=build/unit.xml
+test-all: env unit integration  ## everything, on five versions of Kafka
 
-integration: env  ## real Kafka brokers, Kubernetes, Prometheus, browsers and tools
+unit: env  ## what needs neither network nor Java, on all cores
 	@mkdir -p build
-	$(BIN)/python -m pytest -q -p no:randomly -m integration --durations=15 --junitxml=build/integration.xml
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m 'not integration' --junitxml=build/unit.xml
+
+stories: env  ## of the tests on real servers those that `make test` runs
+	@mkdir -p build
+	$(SERVERS) -m story --junitxml=build/stories.xml
+
+integration: env  ## all tests on real servers: Kafka brokers, Kubernetes, Prometheus, browsers and tools
+	@mkdir -p build
+	$(SERVERS) -m integration --durations=15 --junitxml=build/integration.xml
 
 e2e: env  ## of those only: the operator on a real Kubernetes beside a real broker
 	@mkdir -p build
@@ -58,19 +69,26 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/python -m reconciler.kube.reason_docs --check
 	$(BIN)/python -m tests.charts.crd_templates --check
 	$(BIN)/python -m tests.charts.argocd_patch --check
-	$(BIN)/python -m tests.file_map
 
 fmt: env  ## write what the formatter and the safe fixes would
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-generate: env  ## file schemas, manifest reference, command reference, file map
+generate: env  ## file schemas, manifest reference, command reference
 	$(BIN)/python -m reconciler.manifest.schema --write
 	$(BIN)/python -m reconciler.cli.command_docs --write
 	$(BIN)/python -m reconciler.kube.reason_docs --write
 	$(BIN)/python -m tests.charts.crd_templates --write
 	$(BIN)/python -m tests.charts.argocd_patch --write
-	$(BIN)/python -m tests.file_map --write
+
+locks: env  ## the hashed locks of .ci/locks from constraints.txt and pyproject.toml (needs the package index)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --group lock
+	@for extra in $(EXTRAS); do $(LOCK) --constraint constraints.txt --extra $$extra --output-file .ci/locks/$$extra.txt pyproject.toml || exit 1; done
+	@$(LOCK) --constraint constraints.txt --output-file .ci/locks/base.txt pyproject.toml
+	@# botocore, which AWS's signer needs, refuses the python-dateutil that kubernetes needs.
+	@grep -v '^python-dateutil==' constraints.txt | $(LOCK) --constraint - --extra msk --output-file .ci/locks/msk.txt pyproject.toml
+	@$(LOCK) --constraint constraints.txt --extra spark --no-emit-package pyspark --no-emit-package py4j --output-file .ci/locks/spark-image.txt pyproject.toml
+	@$(LOCK) --group build --output-file .ci/locks/build.txt
 
 coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
 	$(BIN)/python -m coverage erase
@@ -81,6 +99,9 @@ coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure 
 bench: env  ## the table of docs/benchmarks.md, measured here and now
 	@$(BIN)/pip install --quiet --disable-pip-version-check --group bench
 	$(BIN)/python -m tests.bench
+
+soak: env  ## random operations and faults on real servers for ten minutes (SEED=…, MINUTES=…)
+	$(BIN)/python -m tests.soak --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
 
 mutants: env  ## plants faults and shows that the tests see each
 	$(BIN)/python -m tests.mutants

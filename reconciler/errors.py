@@ -21,6 +21,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   ├── EncodeError                  a request cannot be written: our own fault, nothing was sent
     │   ├── ProtocolError                the peer broke the protocol
     │   │   ├── DecodeError
+    │   │   │   └── TooManyItems         an answer holds more items than its API may
     │   │   └── FrameTooLarge
     │   ├── BrokerError                  an error code for the whole request
     │   │   └── AuthorizationError       code 31, with the right that is missing
@@ -38,7 +39,8 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   ├── NotFound                     404: no such object, or no such kind
     │   ├── Forbidden                    403: a right is missing
     │   ├── Conflict                     409: somebody else was quicker
-    │   └── Gone                         410: what was asked for is too old
+    │   ├── Gone                         410: what was asked for is too old
+    │   └── AnswerTooLarge               more bytes than were allowed
     ├── LeaseLost                        another operator may lead from now on: end at once
     ├── CredentialsError                 a Secret of a cluster cannot be used; carries one word and the keys
     ├── TaskDied                         a task of a process that serves ended or failed
@@ -188,6 +190,14 @@ class DecodeError(ProtocolError):
     def __init__(self, message: str, *, offset: int = -1, node: str = "", api: str = "") -> None:
         super().__init__(message, node=node, api=api)
         self.offset = offset
+
+
+class TooManyItems(DecodeError):
+    """A message holds more items than it may; nothing was allocated for those above the limit."""
+
+    def __init__(self, message: str, *, offset: int = -1, hint: str = "") -> None:
+        super().__init__(message, offset=offset)
+        self.hint = hint or "no Kafka broker sends that many; check bootstrap.servers"
 
 
 class FrameTooLarge(ProtocolError):
@@ -355,6 +365,10 @@ class Gone(KubernetesError):
     """410: a listing or a version is too old; list anew."""
 
     retriable = True
+
+
+class AnswerTooLarge(KubernetesError):
+    """An answer has more bytes than were allowed for it; it was not read to its end."""
 
 
 class LeaseLost(KquotaError):

@@ -136,6 +136,10 @@ class AuditLog(Protocol):
         """Write entries durably, in order."""
         ...
 
+    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]] | None:
+        """The entries ``INTENDED`` of a cluster without an outcome, by pair; ``None`` = the log cannot be read back."""
+        ...
+
 
 class Clock(Protocol):
     """Time as an argument."""

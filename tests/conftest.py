@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterator
 import hypothesis
 import pytest
 
+from tests import groups, server_logs
 from tests.servers import jars, raw_quotas
 from tests.servers.kafka import KafkaCluster, StartKafka
 from tests.servers.kube.cluster import KubeCluster
@@ -23,12 +24,17 @@ from tests.servers.shared import SharedClusters
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts this with & ignores Ctrl-C for it and its children, and tests of interruptions would never end.
     _ = signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    # nohup does the same with SIGHUP.
+    _ = signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 hypothesis.settings.register_profile("fast", derandomize=True, max_examples=25, deadline=None)
 hypothesis.settings.register_profile("deep", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
-NOT_RUN = pytest.StashKey[dict[str, str]]()
+NOT_RUN = "NOT RUN: "
+"""How the reason of a skip begins that says which server cannot be started here."""
+RUN_ALONE = ".venv/bin/python -m pytest -p no:randomly"
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +82,7 @@ def kube_namespace(kube: KubeCluster) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def unavailable_is_told(item: pytest.Item) -> Iterator[None]:
+def unavailable_is_not_run() -> Iterator[None]:
     """Turns `ServersUnavailable` into a failure in CI, elsewhere into an entry of the NOT RUN list."""
     try:
         yield
@@ -86,15 +92,15 @@ def unavailable_is_told(item: pytest.Item) -> Iterator[None]:
         return
     if os.environ.get("CI"):
         pytest.fail(f"CI must run this, but: {reason}", pytrace=False)
-    item.config.stash.setdefault(NOT_RUN, {})[item.nodeid] = reason
-    pytest.skip(reason)
+    pytest.skip(NOT_RUN + reason)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Real servers need Java, whatever else they need; fixtures may find out more."""
-    with unavailable_is_told(item):
+    with unavailable_is_not_run():
         if item.get_closest_marker("integration"):
+            item.stash[server_logs.BEFORE] = server_logs.sizes()
             jars.java_identity()
         return (yield)
 
@@ -102,20 +108,77 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """A test may start servers of its own."""
-    with unavailable_is_told(item):
+    with unavailable_is_not_run():
         return (yield)
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Lists loudly what was not run, and why."""
-    not_run = config.stash.get(NOT_RUN, {})
-    if not not_run:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed integration test shows how to run it alone, and what its servers wrote meanwhile."""
+    report = yield
+    if report.failed and item.get_closest_marker("integration"):
+        report.sections.append(("run it alone", f"{RUN_ALONE} '{item.nodeid}'"))
+        report.sections += server_logs.written_since(item.stash.get(server_logs.BEFORE, {}))
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Marks the stories before `-m` chooses; then puts groups of integration tests in the order of their table."""
+    for item in items:
+        if item.get_closest_marker("integration") and groups.is_story(item.nodeid):
+            item.add_marker("story")
+    result = yield
+    groups.sort_integration_tests(items)
+    return result
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: object
+) -> groups.GroupScheduling | None:
+    """`--dist loadscope` means the units of work of `tests.groups`."""
+    if config.getoption("dist") != "loadscope":
+        return None
+    return groups.GroupScheduling(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the time of each group, and lists loudly what was not run, and why."""
+    reports = [
+        report
+        for outcome in ("", "passed", "failed", "error", "skipped")
+        for report in terminalreporter.stats.get(outcome, [])
+        if isinstance(report, pytest.TestReport)
+    ]
+    show_groups(terminalreporter, reports)
+    show_not_run(terminalreporter, reports)
+
+
+def show_groups(terminal: pytest.TerminalReporter, reports: list[pytest.TestReport]) -> None:
+    """A row for each group: tests, and the seconds in them over all workers."""
+    rows = groups.seconds_by_group(reports)
+    if len(rows) < 2 and groups.WITHOUT_SERVERS in rows:
         return
-    terminalreporter.section("NOT RUN", sep="!", red=True, bold=True)
-    for reason in sorted(set(not_run.values())):
-        tests = sorted(test for test, why in not_run.items() if why == reason)
-        terminalreporter.line(f"NOT RUN: {len(tests)} tests, because {reason}", red=True)
-        for test in tests:
-            terminalreporter.line(f"  {test}")
+    terminal.section("time by group")
+    for name, (tests, seconds) in sorted(rows.items(), key=lambda row: -row[1][1]):
+        terminal.line(f"{name:24}{tests:6} tests {seconds:8.1f} s")
+
+
+def show_not_run(terminal: pytest.TerminalReporter, reports: list[pytest.TestReport]) -> None:
+    """The tests whose servers cannot be started here, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for report in reports:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        _, mark, why = reason.partition(NOT_RUN)
+        if report.skipped and mark:
+            reasons.setdefault(why, []).append(report.nodeid)
+    if not reasons:
+        return
+    terminal.section("NOT RUN", sep="!", red=True, bold=True)
+    for why, tests in sorted(reasons.items()):
+        terminal.line(f"NOT RUN: {len(tests)} tests, because {why}", red=True)
+        for test in sorted(tests):
+            terminal.line(f"  {test}")

@@ -14,7 +14,7 @@ from reconciler.cli.planning import Sources, Task, prepared_for
 from reconciler.cli.running import run
 from reconciler.cli.where import Target
 from reconciler.cli.world import Records, World, world
-from reconciler.errors import Interrupted, Refused, UsageError
+from reconciler.errors import Interrupted, KquotaError, Refused, UsageError
 from reconciler.quota.policy import STRICTNESS
 from reconciler.quota.report import Outcome
 from reconciler.reconcile import (
@@ -111,11 +111,29 @@ async def carry_out(
             return None
         if prepared.plan.changes and not wanted.yes and not await asked(console, wanted.target):
             raise UsageError("nothing was done, as you said")
+    return await _applied(console, wanted, outside, orders, prepared)
+
+
+async def _applied(
+    console: Console, wanted: Wanted, outside: World, orders: Orders, prepared: Prepared
+) -> Outcome:
+    """Apply, with the outcome on disk from before the first request, so that a run that is killed can be undone."""
+    early: list[Path] = []
+
+    def keep(unended: Outcome) -> None:
+        kept = keep_outcome(console, wanted.target, unended, wanted.out)
+        if kept is not None:
+            early.append(kept)
+
     try:
-        return await apply_prepared(outside.ports, orders, prepared)
+        return await apply_prepared(outside.ports, orders, prepared, before_sending=keep)
     except Interrupted as stopped:
         if isinstance(stopped.outcome, Outcome):
             told_outcome(console, wanted, stopped.outcome)
+        raise
+    except KquotaError:
+        for kept in early:  # nothing was sent, so there is nothing to undo
+            kept.unlink(missing_ok=True)
         raise
 
 

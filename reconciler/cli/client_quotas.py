@@ -120,8 +120,12 @@ async def _resolve(console: Console, client: "QuotaClient", call: Call) -> Exit:
     found = (await client.resolve([asked]))[asked]
     if isinstance(found, KquotaError):
         raise found
+    from reconciler.render.states import spelling_warnings
+
+    for warning in spelling_warnings([found]):
+        console.warning(warning)
     for effective in sorted(found.effective, key=lambda one: str(one.key)):
-        if effective.value is not None and effective.source is not None:
+        if effective.value is not None and effective.source is not None and effective.is_known:
             (line,) = kip.value_lines([(effective.key, effective.value)])
             console.fact(f"{line} {kip.entity_line(parts(effective.source))}")
     return Exit.DONE

@@ -33,5 +33,5 @@ def completion(console: Console, shell: str) -> Exit:
         raise UsageError(f"no completion for {shell}")
     for program, variable in _PROGRAMS.items():
         made = found(click.Command(program), {}, program, variable)
-        console.fact(made.source_template % made.source_vars())
+        console.program(made.source_template % made.source_vars())
     return Exit.DONE

@@ -75,12 +75,20 @@ class Console:
         Raises:
             BrokenPipeError: The reader went away.
         """
-        self.out.write(text if text.endswith("\n") or not text else text + "\n")
+        self.out.write(_leaving(_line(text), colours=self.colour))
+
+    def workflow_command(self, line: str) -> None:
+        """Print a command to GitHub's runner, whose parts were escaped as such (``forge.runner``)."""
+        self.out.write(_line(line))
+
+    def program(self, text: str) -> None:
+        """Print a script of our own for another program, byte for byte; it holds no foreign text."""
+        self.out.write(_line(text))
 
     def note(self, text: str) -> None:
         """Say something that is not a fact."""
         with contextlib.suppress(OSError, ValueError):
-            self.err.write(text if text.endswith("\n") else text + "\n")
+            self.err.write(_leaving(_line(text) or "\n", colours=self.err_colour))
             self.err.flush()
 
     def warning(self, text: str) -> None:
@@ -103,7 +111,7 @@ class Console:
     def question(self, text: str) -> None:
         """Ask a person."""
         with contextlib.suppress(OSError, ValueError):
-            self.err.write(f"{text} [y/N] ")
+            self.err.write(_leaving(f"{text} [y/N] ", colours=self.err_colour))
             self.err.flush()
 
     def answer(self) -> bool:
@@ -126,6 +134,17 @@ class Console:
 
     def _styled(self, style: str, text: str) -> str:
         return f"{_STYLES[style]}{text}{_STYLES['off']}" if self.err_colour else text
+
+
+def _line(text: str) -> str:
+    return text if text.endswith("\n") or not text else text + "\n"
+
+
+def _leaving(text: str, *, colours: bool) -> str:
+    """The one exit of text: what no renderer escaped is escaped here."""
+    from reconciler.render.output import output_text
+
+    return output_text(text, colours=colours)
 
 
 def _one_line(text: str) -> str:

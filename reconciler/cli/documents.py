@@ -172,11 +172,13 @@ def at_revision(target: Target, revision: str) -> Desired:
         GitError: The revision is unknown, no ancestor (the hint names fetch-depth), or has no such files.
         ManifestErrors: Something was wrong with the files even then.
     """
+    from reconciler.git.exact_revision import exact_commit
     from reconciler.git.repository import Repository
 
     root = target.root.absolute()
     repository = Repository.around(root)
-    tree = repository.tree(repository.ancestor(revision))
+    commit = exact_commit(repository, revision, option="--since", own_history=True)
+    tree = repository.tree(repository.ancestor(commit))
     project = _project_at(target, tree)
     if target.name not in project.names:
         return Desired()

@@ -48,7 +48,7 @@ ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others
 @click.option("--interval", type=Duration(), metavar="DURATION",
               help="Between two looks  [default: the cluster's interval, 2m].")  # fmt: skip
 @click.option("--confirm-after", type=click.IntRange(1), metavar="N",
-              help="Looks in a row that make drift worth telling  [default: 2].")  # fmt: skip
+              help="Observations in a row, three seconds apart, that confirm drift  [default: 2].")  # fmt: skip
 @click.option(
     "--correct-drift", is_flag=True, help="Write confirmed drift back, within the guards."
 )
@@ -122,7 +122,7 @@ def _once(
         made.append((target, prepared))
         if not told(target, prepared):
             return Exit.ERROR
-        drifted = any(not one.ignored for one in _found(prepared))
+        drifted = any(not one.ignored for one in _found(prepared)) or prepared.plan.twins
         return Exit.CHANGES if detailed and drifted else Exit.DONE
 
     code = for_each(console, chosen, work)
@@ -163,10 +163,12 @@ def _told_by(
 def _looked(console: Console, target: "Target", *, read_only: bool) -> "Prepared":
     """Our own records as the documents: what differs from them is drift."""
     from reconciler.cli.orders import origin_of
+    from reconciler.cli.planning import broker_text
     from reconciler.cli.running import run
     from reconciler.cli.world import Records, world
     from reconciler.quota.policy import DriftMode, Policy
     from reconciler.quota.report import Verdict
+    from reconciler.quota.twins import ADDRESS
     from reconciler.reconcile import Orders, note_drift, observe, preview
     from reconciler.reconcile.drift import as_applied
 
@@ -184,6 +186,9 @@ def _looked(console: Console, target: "Target", *, read_only: bool) -> "Prepared
             prepared = preview(seen, as_applied(seen), orders, verdict=Verdict(source="none"))
             if not read_only:
                 await note_drift(outside.ports, prepared)
+            broker = broker_text(target, outside)
+            for twin in prepared.plan.twins:
+                console.warning(twin.shadow_message.replace(ADDRESS, broker))
             return prepared
 
     return run(look())
@@ -215,7 +220,9 @@ def _json(console: Console, made: "Sequence[tuple[Target, Prepared]]") -> None:
     from reconciler.render.states import drift_document
 
     documents = [
-        drift_document(_found(one), cluster_id=one.plan.cluster_id, now=one.seen.at)
+        drift_document(
+            _found(one), cluster_id=one.plan.cluster_id, now=one.seen.at, twins=one.plan.twins
+        )
         | {"recordsKnown": one.seen.owned.known, "ownedPairs": one.seen.owned.pair_count}
         for _, one in made
     ]

@@ -4,7 +4,6 @@ Nothing else in the project decides an exit code. A command returns an :class:`E
 """
 
 import os
-import traceback
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Final
@@ -75,7 +74,9 @@ def told(console: Console, error: BaseException) -> Exit:
         return _asked_for(error)
     code = _say(console, error)
     if os.environ.get(DEBUG_VARIABLE) == "1":
-        console.note("".join(traceback.format_exception(error)).rstrip())
+        from reconciler.cli.tracebacks import traceback_text
+
+        console.note(traceback_text(error))
     return code
 
 
@@ -101,7 +102,7 @@ def _say(console: Console, error: BaseException) -> Exit:
         case click.exceptions.NoArgsIsHelpError():
             console.note(error.format_message())
         case click.ClickException():
-            console.error(error.format_message())
+            console.error(" ".join(error.format_message().split()))  # choices stand on lines
             context = error.ctx if isinstance(error, click.UsageError) else None
             if context is not None:
                 console.hint(f"{context.command_path} --help shows what it takes, with an example")

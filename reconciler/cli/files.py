@@ -1,18 +1,27 @@
 """Files that commands write and read: replaced whole, or not at all."""
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
 
 from reconciler.errors import UsageError
+from reconciler.regular_files import read_regular
 
 MAX_BYTES = 256 * 1024 * 1024
 """Largest plan, outcome or snapshot that is read."""
 
+PRIVATE = 0o600
 
-def write_text(path: Path, text: str) -> None:
+
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write beside the file, then put it in its place, so that no reader sees half of it.
+
+    Args:
+        path: The file.
+        text: Its text.
+        private: Only the owner may read it: it names users and clients. Else the umask decides.
 
     Raises:
         UsageError: It cannot be written.
@@ -24,7 +33,7 @@ def write_text(path: Path, text: str) -> None:
                 _ = file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(0o644 & ~_umask())
+            Path(name).chmod(PRIVATE if private else 0o644 & ~_umask())
             Path(name).replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -50,20 +59,18 @@ def check_place(path: Path) -> None:
 
 
 def read_text(path: Path, *, most: int = MAX_BYTES) -> str:
-    """The text of a document that we wrote.
+    """The text of a document, from a regular file: a plan, an outcome, a snapshot, a file of another tool.
 
     Raises:
         UsageError: It cannot be read, or is larger than any that we write.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-        if len(content) > most:
-            raise UsageError(f"{path} is larger than {most} bytes")
-        return content.decode("utf-8")
+        return read_regular(path, most=most).decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is no UTF-8 text") from error
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise UsageError(f"{path} is larger than {most} bytes") from error
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
 
 

@@ -59,7 +59,7 @@ def show_fleet(console: Console, report: "FleetReport", showing: FleetShowing) -
     if showing.out is None:
         console.fact(text)
     else:
-        write_text(showing.out, text)
+        write_text(showing.out, text, private=True)
         console.note(f"written to {showing.out}")
     if report.conflicts:
         console.error("documents claim the same pairs: one must give way, a pair has one owner")

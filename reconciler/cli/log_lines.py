@@ -6,11 +6,12 @@ Under systemd the journal keeps the time and reads the level from the ``<N>`` in
 import contextlib
 import logging
 import os
-import traceback
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from reconciler.cli.console import Console
+from reconciler.cli.tracebacks import traceback_text
+from reconciler.redaction import redact_known
 from reconciler.render.names import escaped
 from reconciler.render.units import instant
 
@@ -39,9 +40,8 @@ class OneLine(logging.Formatter):
         """The record as one line, a traceback included."""
         words = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
-            trace = traceback.format_exception(record.exc_info[1])
-            words += " | " + " | ".join("".join(trace).split("\n"))
-        words = escaped(words)
+            words += " | " + " | ".join(traceback_text(record.exc_info[1]).split("\n"))
+        words = escaped(redact_known(words))
         if self._journal:
             return f"<{_JOURNAL.get(record.levelno, 5)}>{words}"
         return f"{instant(record.created)} {record.levelname} {words}"

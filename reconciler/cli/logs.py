@@ -3,11 +3,13 @@
 import json
 import logging
 import sys
-import traceback
 from datetime import UTC, datetime
 from typing import Final
 
+from reconciler.cli.tracebacks import traceback_text
+from reconciler.redaction import redact_known
 from reconciler.render.names import escaped
+from reconciler.render.output import json_text
 
 FORMATS: Final = ("text", "json")
 _QUIET: Final = ("kopf", "aiohttp", "kubernetes", "asyncio", "urllib3")
@@ -26,19 +28,20 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
         }
         if record.exc_info is not None and record.exc_info[0] is not None:
-            told["error"] = "".join(traceback.format_exception(*record.exc_info)).rstrip()
-        return json.dumps(told)
+            told["error"] = traceback_text(record.exc_info[1])
+        return json_text(json.dumps({name: redact_known(text) for name, text in told.items()}))
 
 
 class TextLines(logging.Formatter):
-    """Time, level and message; nothing in a message forges a line."""
+    """Time, level and message; nothing in a message or a traceback forges a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and a traceback below it where there is one."""
-        line = f"{_time(record)} {record.levelname.lower():<8} {escaped(record.getMessage())}"
+        message = escaped(redact_known(record.getMessage()))
+        line = f"{_time(record)} {record.levelname.lower():<8} {message}"
         if record.exc_info is None or record.exc_info[0] is None:
             return line
-        return f"{line}\n{''.join(traceback.format_exception(*record.exc_info)).rstrip()}"
+        return f"{line}\n{traceback_text(record.exc_info[1])}"
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -59,6 +62,7 @@ def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
     for one in root.handlers[:]:
         root.removeHandler(one)
     root.addHandler(handler)
+    logging.captureWarnings(capture=True)
     root.setLevel(level)
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))

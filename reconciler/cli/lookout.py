@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.cli.connection import telling
 from reconciler.cli.console import Console
 from reconciler.cli.orders import origin_of
+from reconciler.cli.own_files import own_path
 from reconciler.cli.records import opened, read_only_inventory
 from reconciler.cli.where import Target
 from reconciler.cli.world import by_rules
@@ -18,6 +19,7 @@ from reconciler.loop.cluster_loop import Turn, Wake
 from reconciler.loop.pace import Pace
 from reconciler.loop.passes import Passes
 from reconciler.loop.removals import MemoryRemovals, RemovalWindow
+from reconciler.loop.turns import needs_confirmation
 from reconciler.ports import Clock, Inventory
 from reconciler.quota.owned import Pair
 from reconciler.quota.policy import DriftMode, Policy
@@ -127,7 +129,7 @@ class Lookout:
             await self.close()
             return Turn(retry=made.error.retriable, note=made.error.message)
         await self._heard(made)
-        return Turn()
+        return Turn(confirm=needs_confirmation(made))
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -196,7 +198,9 @@ class Lookout:
             store=self._client,
             inventory=inventory,
             clock=self._clock,
-            audit=FileAuditLog(self._target.root / self._target.chosen.audit_log)
+            audit=FileAuditLog(
+                own_path(self._target.root, self._target.chosen.audit_log, what="audit logs")
+            )
             if self._watching.correct
             else None,
             validator=by_rules,

@@ -10,6 +10,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.console import Console
+from reconciler.cli.diagnostics import escape_diagnostics
 from reconciler.cli.exits import run_mapped
 from reconciler.cli.lazy import Entry, LazyGroup
 
@@ -81,6 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)
     console = Console.of_process()
+    if arguments is None:
+        escape_diagnostics(console)
     given = list(sys.argv[1:] if arguments is None else arguments)
 
     def work() -> int:

@@ -1,5 +1,6 @@
 """``--notify`` and what belongs to it: receivers from environment and files, and the memory of what they were told."""
 
+import errno
 import os
 import random
 from collections.abc import Callable
@@ -11,8 +12,10 @@ import click
 
 from reconciler.cli.console import Console
 from reconciler.cli.options import FILE, packed
+from reconciler.cli.own_files import own_path
 from reconciler.cli.values import Duration
 from reconciler.errors import ConfigError, KquotaError, UsageError
+from reconciler.regular_files import read_regular
 
 if TYPE_CHECKING:
     from reconciler.notify import Drift, Notifier
@@ -82,7 +85,7 @@ class Voice:
         from reconciler.cli.extras import needs
 
         self._console = console
-        self._file = telling.state or root / ".kquota" / "notified.json"
+        self._file = telling.state or own_path(root, ".kquota/notified.json", what="reported drift")
         self._notifier: Notifier | None = None
         if telling.receivers:
             needs("http", "--notify")
@@ -127,7 +130,7 @@ class Voice:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise ConfigError(f"{self._file.parent} cannot be made: {error.strerror}") from error
-        write_text(self._file, told_text(self._notifier.told))
+        write_text(self._file, told_text(self._notifier.told), private=True)
 
 
 def _post(console: Console, spec: str, key: str | None, clock: "Clock") -> "Post":
@@ -175,13 +178,15 @@ def secret(option: str, source: str) -> str:
 
 def _read(option: str, path: Path) -> str:
     try:
-        content = path.read_bytes()
+        content = read_regular(path, most=MOST_BYTES)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise ConfigError(f"{path} is too long for a secret", key=option) from error
         raise ConfigError(f"{path} cannot be read: {error.strerror}", key=option) from error
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is no text", key=option) from None
-    if not text.strip() or len(content) > MOST_BYTES:
-        raise ConfigError(f"{path} is empty or too long for a secret", key=option)
+    if not text.strip():
+        raise ConfigError(f"{path} is empty", key=option)
     return text

@@ -86,8 +86,15 @@ _SERVING: Final = (
     click.option("--webhook-address", metavar="HOST:PORT", help="Serve the admission webhook."),
     click.option("--webhook-cert", type=FILE, metavar="FILE", help="Its PEM certificate chain."),
     click.option("--webhook-key", type=FILE, metavar="FILE", help="Its PEM key."),
+    click.option("--webhook-client-ca", type=FILE, metavar="FILE",
+                 help="PEM authorities of the callers: the webhook talks only to clients that show a certificate"
+                      " of one of them  [default: to every client]"),
     click.option("--deletion-timeout", type=Duration(), default="10m", show_default=True,
                  metavar="DURATION", help="How long a deletion waits for Kafka."),
+    click.option("--max-documents-per-namespace", type=click.IntRange(min=1), default=10_000, show_default=True,
+                 metavar="NUMBER", help="Serve the oldest ClientQuotas of a namespace, up to this number."),
+    click.option("--max-bytes-per-namespace", type=click.IntRange(min=1), default=16 * 1024 * 1024, show_default=True,
+                 metavar="BYTES", help="Serve the oldest ClientQuotas of a namespace, up to this size."),
 )  # fmt: skip
 
 
@@ -95,6 +102,7 @@ def _settings(**given: Any) -> Callable[[], "Settings"]:  # noqa: ANN401 - click
     """The settings, made inside the command: only then are the heavy modules imported."""
 
     def make() -> "Settings":
+        from reconciler.kube.namespace_limits import NamespaceLimits
         from reconciler.kube.settings import Settings
 
         given["namespaces"] = tuple(given["namespaces"])
@@ -102,6 +110,11 @@ def _settings(**given: Any) -> Callable[[], "Settings"]:  # noqa: ANN401 - click
         given["identity"] = (
             given.get("identity") or os.environ.get("POD_NAME") or socket.gethostname()
         )
+        if "max_documents_per_namespace" in given:
+            given["namespace_limits"] = NamespaceLimits(
+                documents=given.pop("max_documents_per_namespace"),
+                size=given.pop("max_bytes_per_namespace"),
+            )
         return Settings(**given)
 
     return make

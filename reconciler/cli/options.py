@@ -106,7 +106,7 @@ def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F]
             click.option(
                 "--config-from",
                 metavar="REV",
-                help="Read the project file at this revision and trust nothing newer; what differs is shown.",
+                help="Trust the project file, and every file that it names, as of this revision only: a full commit id or a full ref name such as refs/remotes/origin/main. What the checkout changes in the project file is shown and not used.",
             ),
         )
 

@@ -1,12 +1,17 @@
-"""Outcomes of applies on disk: what ``kquota rollback`` reads."""
+"""Outcomes of applies on disk: what ``kquota rollback`` reads.
+
+An outcome is written before the first request, as if the run ended there, and replaced at the end of the run: a run that
+is killed can be undone.
+"""
 
 from pathlib import Path
 from typing import Final
 
 from reconciler.cli.console import Console
 from reconciler.cli.files import write_text
+from reconciler.cli.own_files import own_path
 from reconciler.cli.where import Target
-from reconciler.errors import UsageError
+from reconciler.errors import KquotaError
 from reconciler.quota.report import Outcome
 from reconciler.render.documents import dump
 from reconciler.render.json_outcome import outcome_document
@@ -20,7 +25,7 @@ KEPT: Final = 50
 def keep_outcome(
     console: Console, target: Target, outcome: Outcome, out: Path | None
 ) -> Path | None:
-    """Write an outcome that changed something; ``None`` if it could not be kept, which is only warned of.
+    """Write an outcome that changes something; ``None`` if it could not be kept, which is only warned of.
 
     Args:
         console: For the warning.
@@ -30,13 +35,14 @@ def keep_outcome(
     """
     if out is None and not outcome.pairs:
         return None
-    path = out or _own_place(target, outcome)
     try:
+        path = out or _own_place(target, outcome)
         if out is None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _forget_old(path.parent)
-        write_text(path, dump(outcome_document(outcome)))
-    except (OSError, UsageError) as error:
+            if not path.exists():
+                _forget_old(path.parent)
+        write_text(path, dump(outcome_document(outcome)), private=True)
+    except (OSError, KquotaError) as error:
         console.warning(f"the outcome could not be kept: {error}")
         return None
     return path
@@ -44,7 +50,8 @@ def keep_outcome(
 
 def _own_place(target: Target, outcome: Outcome) -> Path:
     when = instant(outcome.started_at).replace(":", "")
-    return target.root / FOLDER / f"{when}-{target.name or 'cluster'}.json"
+    name = f"{FOLDER}/{when}-{target.name or 'cluster'}.json"
+    return own_path(target.root, name, what="outcomes")
 
 
 def _forget_old(folder: Path) -> None:

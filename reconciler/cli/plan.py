@@ -35,7 +35,7 @@ force; what breaks spec.simulate of the project exits 3.
 Example:
   kquota plan
   kquota plan --cluster prod --out plan.json --detailed-exitcode
-  kquota plan --since origin/main --config-from origin/main --format markdown
+  kquota plan --config-from refs/remotes/origin/main --format markdown
   kquota plan --offline --snapshot prod.json
   kquota plan --evidence s3://quota-evidence/kafka --require-evidence
   kquota plan --format html > plan.html"""
@@ -74,12 +74,12 @@ def plan(
     """Prepare each cluster's plan, then print and save."""
     from reconciler.cli.every import for_each
     from reconciler.cli.planning import task_for
-    from reconciler.cli.showing import Shown, show_config_changes, show_page, show_plans
+    from reconciler.cli.showing import Shown, show_page, show_plans, show_trust
     from reconciler.cli.where import offline_targets, targets
 
     if snapshot is not None and not offline:
         raise UsageError("--snapshot needs --offline: a live cluster speaks for itself")
-    chosen = offline_targets(where, paths) if offline else targets(where)
+    chosen = offline_targets(where, paths, untrusted=True) if offline else targets(where)
     if out is not None and len(chosen) > 1:
         raise UsageError("--out holds one plan; choose one cluster with --cluster")
     known = () if principals is None else read_principals(principals, paths)
@@ -100,7 +100,7 @@ def plan(
         return worst([code, evidence_code(simulation, asking)])
 
     code = for_each(console, chosen, work)
-    told = show_config_changes(console, where)
+    told = show_trust(console, where)
     # On a terminal the lines above are enough; a comment or a saved plan is all that its readers get.
     full = [
         replace(one, preview=replace(one.preview, warnings=(*one.preview.warnings, *told)))
@@ -114,7 +114,7 @@ def plan(
         from reconciler.cli.files import write_text
         from reconciler.render.documents import dump
 
-        write_text(out, dump(full[0].document))
+        write_text(out, dump(full[0].document), private=True)
         console.note(f"the plan is saved in {out}, digest {made[0].preview.plan.digest}")
     return code
 

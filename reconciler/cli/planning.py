@@ -10,6 +10,7 @@ from reconciler.cli.console import Console
 from reconciler.cli.documents import Documents, at_revision, load
 from reconciler.cli.options import packed
 from reconciler.cli.orders import Limits, orders_for, origin_of
+from reconciler.cli.records import check_records
 from reconciler.cli.where import Target
 from reconciler.cli.world import Records
 from reconciler.errors import UsageError
@@ -33,7 +34,7 @@ class Sources:
 
 _OPTIONS: Final = (
     ("since", click.option("--since", metavar="REV",
-        help="What the documents said at this revision counts as applied by us, where no inventory knows better.")),
+        help="Treat the manifests of this revision as last applied where there are no records: HEAD, HEAD~N, a full commit id or a full ref name.")),
     ("no_inventory", click.option("--no-inventory", is_flag=True,
         help="Keep no records; then nothing is ever known to be ours.")),
 )  # fmt: skip
@@ -83,6 +84,8 @@ def task_for(
         console.warning(str(warning))
     if target.settings.suspend:
         console.warning(f"{target.shown} is suspended (spec.suspend): nothing is written")
+    if not sources.no_inventory and sources.since is None:
+        check_records(console, target)
     since = None if sources.since is None else at_revision(target, sources.since)
     orders = orders_for(
         target,
@@ -112,18 +115,26 @@ async def prepared_for(task: Task, world: "World") -> Prepared:
 
 def addressed(prepared: Prepared, target: Target, world: "World") -> Prepared:
     """The same with this cluster's address in the commands that violations tell people to type."""
-    if not prepared.preview.violations:
+    shown = prepared.preview
+    if not (shown.violations or shown.plan.twins):
         return prepared
+    here = broker_text(target, world)
+    violations = tuple(
+        replace(violation, message=violation.message.replace(ADDRESS, here))
+        for violation in shown.violations
+    )
+    warnings = tuple(warning.replace(ADDRESS, here) for warning in shown.warnings)
+    return replace(prepared, preview=replace(shown, violations=violations, warnings=warnings))
+
+
+def broker_text(target: "Target", world: "World") -> str:
+    """What follows ``--bootstrap-server`` in a command for this cluster."""
     import shlex
 
-    here = str(world.config.bootstrap[0])
+    text = str(world.config.bootstrap[0])
     if target.where.command_config is not None:
-        here += f" --command-config {shlex.quote(str(target.where.command_config))}"
-    told = tuple(
-        replace(one, message=one.message.replace(ADDRESS, here))
-        for one in prepared.preview.violations
-    )
-    return replace(prepared, preview=replace(prepared.preview, violations=told))
+        text += f" --command-config {shlex.quote(str(target.where.command_config))}"
+    return text
 
 
 def narrowed(prepared: Prepared, orders: Orders) -> Prepared:

@@ -1,11 +1,11 @@
 """What ``kquota post`` says: one document read, checked and made into a text of the right length for its host."""
 
-import json
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from reconciler import foreign_json
 from reconciler.cli.files import MAX_BYTES, read_text
 from reconciler.cli.post_options import Post
 from reconciler.cli.showing import recorded_of
@@ -91,7 +91,10 @@ def letter_of(wanted: Post, *, foreign: bool = False, untrusted: str = "") -> Le
     text = read_text(wanted.document, most=MAX_FOREIGN_BYTES if foreign else MAX_BYTES)
     if wanted.failed is not None:
         marker = Marker(kind="plan", label=wanted.label)
-        return _failure_letter(wanted, failure.failed_plan(wanted.failed, text), marker)
+        failed = failure.failed_plan(wanted.failed, text)
+        if untrusted:
+            failed = failure.from_fork(failed, untrusted)
+        return _failure_letter(wanted, failed, marker)
     makers: Mapping[str, tuple[Kind, Callable[[Post, str, str, Marker], Letter]]] = {
         json_plan.KIND: ("plan", _plan),
         json_outcome.KIND: ("outcome", _outcome),
@@ -108,10 +111,10 @@ def letter_of(wanted: Post, *, foreign: bool = False, untrusted: str = "") -> Le
     kind, make = makers[found]
     if wanted.issue and kind != "drift":
         raise UsageError("--issue is about drift; this document is none")
-    made = make(wanted, text, where, Marker(kind=kind, label=wanted.label))
-    if not untrusted or made.preview is None:
-        return made
-    return _plan_letter(wanted, _distrusted(made.preview, untrusted), made.marker, made.recorded)
+    marker = Marker(kind=kind, label=wanted.label)
+    if untrusted:
+        return _foreign(wanted, text, where, marker, fork=untrusted)
+    return make(wanted, text, where, marker)
 
 
 def _kind_of(text: str, where: str) -> str:
@@ -121,14 +124,36 @@ def _kind_of(text: str, where: str) -> str:
         ConfigError: It is no whole JSON document.
     """
     try:
-        top = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        top = foreign_json.parse(text, most_bytes=foreign_json.DOCUMENT)
+    except foreign_json.UnreadableJson as error:
         raise ConfigError(
             f"no whole JSON document ({error})",
             where=where,
             hint="it was cut off or edited; make it anew",
         ) from error
     return str(top.get("kind", "")) if isinstance(top, dict) else ""
+
+
+def _foreign(wanted: Post, text: str, where: str, marker: Marker, *, fork: str) -> Letter:
+    """What a run of a fork may have posted: a plan, or that planning failed; each says where it comes from.
+
+    Raises:
+        ConfigError: It is something else. Outcomes and drift are facts about a cluster, which no fork has access to.
+    """
+    kind = _kind_of(text, where)
+    if kind == json_plan.KIND:
+        made = _plan(wanted, text, where, marker)
+        assert made.preview is not None  # noqa: S101 - it is a plan
+        return _plan_letter(wanted, _distrusted(made.preview, fork), marker, made.recorded)
+    if kind == failure.KIND:
+        failed = failure.read_failure(text, where=where)
+        if failed.command == "plan":
+            return _failure_letter(wanted, failure.from_fork(failed, fork), marker)
+    raise ConfigError(
+        f"a run of the fork {fork} may only post a plan or that planning failed",
+        where=where,
+        hint="an apply, a rollback or a look for drift posts its result from the repository itself",
+    )
 
 
 def _distrusted(preview: Preview, fork: str) -> Preview:

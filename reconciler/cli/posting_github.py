@@ -81,7 +81,7 @@ def print_annotations(console: Console, letter: Letter, *, prefix: str) -> None:
     ]
     title = letter.wanted.title or f"Kafka quotas {letter.wanted.label}".rstrip()
     for line in runner.annotation_lines(made, title=title):
-        console.fact(line)
+        console.workflow_command(line)
     console.flush()
 
 
@@ -185,7 +185,7 @@ async def fetched(
     async with host.github(api_url, token, clock=SystemClock(), version=__version__) as rest:
         here = host.GitHub(rest, repository)
         number, head = await here.pull_merged_as(commit)
-        return await reviewed_plan(here, head, workflow=workflow, artifact=artifact), number
+        return await reviewed_plan(here, number, head, workflow=workflow, artifact=artifact), number
 
 
 def _file(variable: str, option: str) -> Path:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from reconciler.cli.files import read_text
 from reconciler.errors import ClientError, UsageError
 from reconciler.quota.impact import assess, known_from
 from reconciler.quota.precedence import Principal
@@ -41,7 +42,7 @@ def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, 
     if source == "-" and "-" in paths:
         raise UsageError("standard input is either the manifests or the principals, not both")
     try:
-        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+        text = sys.stdin.read() if source == "-" else read_text(Path(source)).removeprefix("\ufeff")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{source} cannot be read: {error}") from error
     rows = _rows(text, source)

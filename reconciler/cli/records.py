@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.cli.console import Console
+from reconciler.cli.own_files import own_path
 from reconciler.cli.where import Target
-from reconciler.errors import InventoryError
+from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory.file import FileInventory
+from reconciler.inventory.fixed import FixedInventory
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.writers import Writer
 from reconciler.ports import Clock, Inventory, RefStore
@@ -20,12 +23,47 @@ if TYPE_CHECKING:
 
 
 def read_only_inventory(target: Target, clock: Clock) -> Inventory:
-    """The records of a target, without any lock."""
+    """The records of a target, without any lock; none where its configuration is not trusted.
+
+    Raises:
+        ConfigError: They are part of a commit that is not trusted.
+    """
     place = target.chosen.inventory
+    if not target.is_trusted:
+        return MemoryInventory()
     if place.git_ref is not None:
         return _ref(target, clock, None, place.git_ref)
     assert place.file is not None  # noqa: S101 - exactly one of the two is set
-    return FileInventory(target.root / place.file, clock=clock)
+    name = _name_at_revision(target, place.file)
+    if target.files is not None and name is not None:
+        where = f"{place.file} at {target.files.revision}"
+        return FixedInventory(target.files.content(name), where=where)
+    return FileInventory(_file(target, place.file), clock=clock)
+
+
+def check_records(console: Console, target: Target) -> None:
+    """Say so where a trusted revision leaves a plan without records, so that nothing counts as ours."""
+    place = target.chosen.inventory
+    if target.files is None or place.file is None:
+        return
+    name = _name_at_revision(target, place.file)
+    if name is not None and target.files.content(name) is None:
+        console.warning(
+            f"there are no records of {target.shown}: {place.file} lies in the checkout, which is not trusted with"
+            " --config-from, so nothing counts as ours"
+        )
+        console.hint(
+            "keep records under inventory: {gitRef: refs/kquota/inventory}, or in a file outside of the checkout"
+        )
+
+
+def _name_at_revision(target: Target, file: str) -> str | None:
+    """The name of the records in the trusted revision; ``None`` where they lie outside, or no revision was named."""
+    return None if target.files is None else target.files.name_of(target.root / file)
+
+
+def _file(target: Target, file: str) -> Path:
+    return own_path(target.root, file, what="records")
 
 
 @contextlib.contextmanager
@@ -39,6 +77,9 @@ def opened(
         clock: For the times in them.
         command: What wants to write, for whoever comes second.
         none: Keep no records at all (``--no-inventory``).
+
+    Raises:
+        ConfigError: They lie in a checkout that is not trusted, or are part of a commit.
     """
     if none:
         yield MemoryInventory()
@@ -49,7 +90,14 @@ def opened(
         yield _ref(target, clock, writer, place.git_ref)
         return
     assert place.file is not None  # noqa: S101 - exactly one of the two is set
-    path = target.root / place.file
+    if _name_at_revision(target, place.file) is not None:
+        raise ConfigError(
+            f"the records of {target.shown} cannot be written: {place.file} lies in the checkout, which is not trusted"
+            " with --config-from",
+            hint="keep them under inventory: {gitRef: refs/kquota/inventory} or in a file outside of the checkout, or"
+            " leave out --config-from where the checkout is trusted",
+        )
+    path = _file(target, place.file)
     make_folder(path.parent)
     with FileInventory(path, clock=clock, writer=writer) as inventory:
         yield inventory

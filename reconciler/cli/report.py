@@ -70,7 +70,7 @@ def report(
             "--offline and --snapshot go together: without a cluster, a snapshot says what is live",
             hint="kquota snapshot --taken-at --out prod.json makes one",
         )
-    chosen = offline_targets(where, paths) if offline else targets(where)
+    chosen = offline_targets(where, paths, untrusted=True) if offline else targets(where)
     if snapshot is not None and len(chosen) > 1:
         raise UsageError("a snapshot is of one cluster; choose it with --cluster")
     looks: list[Look] = []
@@ -98,7 +98,7 @@ def report(
     if out is None:
         console.fact(page)
     else:
-        write_text(out, page)
+        write_text(out, page, private=True)
         console.note(f"written to {out}")
     return code
 

@@ -66,6 +66,10 @@ def resolve(
             f"the brokers use {callback} instead of Kafka's own rules; what it enforces may differ"
         )
     resolved = [one for one in found.values() if not isinstance(one, KquotaError)]
+    from reconciler.render.states import spelling_warnings
+
+    for warning in spelling_warnings(resolved):
+        console.warning(warning)
     if output == "json":
         from reconciler.render.documents import dump
         from reconciler.render.states import resolutions_document

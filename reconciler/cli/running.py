@@ -1,6 +1,6 @@
 """Running a coroutine of a command: one event loop, and signals that let it tell the state before it ends.
 
-The first Ctrl-C or SIGTERM cancels the command's task; what is under way decides what to say. ``reconcile``
+The first Ctrl-C, SIGTERM or SIGHUP cancels the command's task; what is under way decides what to say. ``reconcile``
 turns the cancellation of an apply into ``Interrupted``, once results are recorded.
 """
 
@@ -17,14 +17,14 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C or SIGTERM came, and the work had nothing to tell.
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP came, and the work had nothing to tell.
     """
     with asyncio.Runner() as runner:
         return runner.run(_terminable(work))
 
 
 async def _terminable(work: Coroutine[Any, Any, T]) -> T:
-    """Treat SIGTERM, which CI sends to a cancelled job, like Ctrl-C."""
+    """Treat SIGTERM (a cancelled CI job) and SIGHUP (a closed terminal) like Ctrl-C."""
     task = asyncio.ensure_future(work)
     loop, asked = asyncio.get_running_loop(), False
 
@@ -35,6 +35,8 @@ async def _terminable(work: Coroutine[Any, Any, T]) -> T:
 
     with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
         loop.add_signal_handler(signal.SIGTERM, stop)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+            loop.add_signal_handler(signal.SIGHUP, stop)
     try:
         return await task
     except asyncio.CancelledError:

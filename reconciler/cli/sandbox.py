@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 HELP: Final = """A Kafka broker for trying out: quotas, users and rights, in memory, on loopback.
 
 It behaves as the named line of Kafka does, in rules and in words; Kafka's own tools work with it.
+4.x is Kafka 4.4. 4.0 to 4.3 are one line: they differ from 4.4 only in values that no manifest holds
+(they accept NaN, and answer the infinities in other words).
 Standard output gets one line when it is ready. It stops at Ctrl-C.
 
 With --user it asks for SASL (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) over plain text. A user's rights are
@@ -35,7 +37,7 @@ Example:
 USUAL_COLLECTION: Final = 700
 """CPython's own threshold of the cyclic collector: unlike other commands, this one runs for days."""
 
-_PROFILES: Final = ("3.4", "3.9", "4.x")
+_PROFILES: Final = ("3.4", "3.9", "4.0", "4.1", "4.2", "4.3", "4.x")
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _RIGHTS: Final = ("all", "planner", "applier", "none")
 

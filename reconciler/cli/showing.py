@@ -1,13 +1,16 @@
 """Plans, outcomes and configuration changes on standard output, in the format that was asked for."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from reconciler import __version__
 from reconciler.cli.console import Console
 from reconciler.cli.options import Where
-from reconciler.cli.where import Target, read_project
+from reconciler.cli.where import NoTrustedProject, Target, read_head_project, read_project
+from reconciler.manifest.project import FILE_NAME
 
 if TYPE_CHECKING:
     from reconciler.quota.report import Outcome, Preview
@@ -16,6 +19,16 @@ if TYPE_CHECKING:
     from reconciler.render.recorded import Recorded
     from reconciler.render.table import Style
     from reconciler.usage.findings import Simulation
+
+
+UNNAMED: Final = (
+    "CI is set and no trusted revision is named: the project file of this checkout decides where to connect and what is"
+    " allowed, even if the change to be judged wrote it"
+)
+UNTRUSTED: Final = (
+    "the project file of the head revision says only where the manifests are, and no cluster, records or evidence that it"
+    " names are read"
+)
 
 
 def style_of(console: Console) -> "Style":
@@ -153,18 +166,42 @@ def show_outcome(
         console.fact("\n" + outcome_text(outcome, style=style_of(console), verbose=verbose))
 
 
+def show_trust(console: Console, where: Where) -> tuple[str, ...]:
+    """What a plan trusts, where that is not all that is planned; printed, and returned as sentences.
+
+    Besides what :func:`show_config_changes` says, it is a warning that a run in CI trusts its whole checkout.
+    """
+    if where.config_from is not None or where.by_address or not in_ci(os.environ):
+        return show_config_changes(console, where)
+    if not (where.project or Path(FILE_NAME)).exists():
+        return ()
+    console.warning(UNNAMED)
+    console.hint(
+        "before a merge name the branch that it goes into: --config-from refs/remotes/origin/main, or its full commit id;"
+        ' on that branch itself: --config-from "$(git rev-parse HEAD)"'
+    )
+    return (UNNAMED,)
+
+
+def in_ci(environment: Mapping[str, str]) -> bool:
+    """Whether this runs in a pipeline."""
+    return environment.get("CI", "").lower() not in {"", "0", "false"}
+
+
 def show_config_changes(console: Console, where: Where) -> tuple[str, ...]:
     """What the head revision changes in the trusted configuration: shown, never used. Told, and given as sentences."""
     if where.config_from is None:
         return ()
-    from dataclasses import replace
-
     from reconciler.errors import KquotaError
     from reconciler.manifest.trusted import changes_between
 
-    trusted, _, _ = read_project(where)
     try:
-        head, _, _ = read_project(replace(where, config_from=None))
+        trusted, _, _ = read_project(where)
+    except NoTrustedProject as error:
+        console.warning(untrusted := f"{error.message}; {UNTRUSTED}")
+        return (untrusted,)
+    try:
+        head = read_head_project(where)
     except KquotaError as error:
         unusable = f"the project file of the head revision cannot be used: {error}"
         console.warning(unusable)

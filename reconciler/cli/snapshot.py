@@ -48,6 +48,6 @@ def snapshot(console: Console, *, out: Path | None, taken_at: bool, where: Where
     if out is None:
         console.fact(text)
     else:
-        write_text(out, text)
+        write_text(out, text, private=True)
         console.note(f"written to {out}")
     return Exit.DONE

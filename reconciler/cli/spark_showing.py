@@ -98,7 +98,7 @@ def show_report(console: Console, report: "UsageReport", showing: Showing) -> No
     if showing.out is None:
         console.fact(text)
         return
-    write_text(showing.out, text)
+    write_text(showing.out, text, private=True)
     console.note(f"written to {showing.out}")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -11,10 +12,11 @@ from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.extras import needs
 from reconciler.cli.options import packed
-from reconciler.errors import ClientError, LakeError, QuotaValueError, UsageError
+from reconciler.errors import ClientError, ConfigError, LakeError, QuotaValueError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.cli.planning import Task
+    from reconciler.cli.trusted_files import TrustedFiles
     from reconciler.cli.where import Target
     from reconciler.client import QuotaClient
     from reconciler.lake.evidence import Published
@@ -80,14 +82,36 @@ def evidence_options(function: F) -> F:
 
 
 def address_of(target: "Target", asking: Asking) -> str:
-    """Where the evidence of a cluster is; "" = nowhere."""
+    """Where the evidence of a cluster is; "" = nowhere, or nowhere that is trusted.
+
+    Raises:
+        ConfigError: The trusted configuration names a folder of the checkout.
+    """
     if asking.no_evidence:
         return ""
     if asking.evidence != AUTO:
         return asking.evidence
+    if not target.is_trusted:
+        return ""
     from reconciler.cli.where import place_of
 
-    return place_of(target.root, str(target.settings.telemetry.get("evidenceUri", "")))
+    address = place_of(target.root, str(target.settings.telemetry.get("evidenceUri", "")))
+    if address and target.files is not None:
+        _check_outside(target.files, address)
+    return address
+
+
+def _check_outside(files: "TrustedFiles", address: str) -> None:
+    """Nothing, if evidence is not a folder of the checkout, which the head revision could fill."""
+    from reconciler.lake import address as addresses
+
+    place = addresses.parsed(address)
+    if place.scheme == addresses.FOLDER and files.name_of(Path(place.root or "/")) is not None:
+        raise ConfigError(
+            "telemetry.evidenceUri is a folder of the checkout, which is not trusted with --config-from",
+            where=place.shown,
+            hint="publish evidence outside of the repository, or plan with --no-evidence",
+        )
 
 
 def simulated(
@@ -164,7 +188,10 @@ def _published(
 ) -> "Published | Nothing":
     cluster_id = prepared.plan.cluster_id
     if not address:
-        return _nothing(cluster_id, "none is configured (telemetry.evidenceUri) or named (--evidence)")  # fmt: skip
+        why = "none is configured (telemetry.evidenceUri) or named (--evidence)"
+        if not target.is_trusted:
+            why = "the project file is not trusted, so the evidence that it names is not read"
+        return _nothing(cluster_id, why)
     if not cluster_id:
         return _nothing(cluster_id, "nobody says which cluster this is; set expectedClusterId, or plan with a snapshot")  # fmt: skip
     try:

@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.console import Console
 from reconciler.cli.options import Where
-from reconciler.errors import GitError, UsageError
+from reconciler.errors import ConfigError, GitError, UsageError
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.manifest.project import (
     FILE_NAME,
+    MAX_FILE_SIZE,
     InventoryPlace,
     Project,
     ProjectCluster,
     Reading,
     parse,
 )
+from reconciler.regular_files import boundary_of, check_inside, read_regular
 
 if TYPE_CHECKING:
+    from reconciler.cli.trusted_files import TrustedFiles
     from reconciler.client import ClientConfig
     from reconciler.git.repository import Tree
 
@@ -37,7 +40,9 @@ class Target:
         project: The project it comes from; ``None`` where addresses were typed.
         reading: How much is read of manifests.
         where: What was typed.
-        tree: The trusted revision, with ``--config-from``.
+        files: The files of the trusted revision, with ``--config-from``; ``None`` = files are those of the disk.
+        is_trusted: Whether anything that the configuration names may be contacted or believed. Not where
+            ``--config-from`` names a revision without a project file.
     """
 
     chosen: ProjectCluster
@@ -45,7 +50,8 @@ class Target:
     project: Project | None
     reading: Reading
     where: Where
-    tree: "Tree | None" = None
+    files: "TrustedFiles | None" = None
+    is_trusted: bool = True
 
     @property
     def name(self) -> str:
@@ -66,8 +72,12 @@ class Target:
         """How to reach it; warnings about the settings are said here.
 
         Raises:
-            ConfigError: A setting or a file is wrong.
+            ConfigError: A setting or a file is wrong, or the configuration is not trusted.
         """
+        if not self.is_trusted:
+            raise ConfigError(
+                f"the configuration of {self.shown} is not trusted; no cluster is asked"
+            )
         from reconciler.cli.connection import client_config, overriding
 
         if self.project is None:
@@ -83,7 +93,7 @@ class Target:
         made = ClientConfig.from_mapping(
             given | dict(overriding(None, self.where.timeout)),
             where=f"{self.project.path}, cluster {self.name}",
-            allowed=ANYTHING,
+            allowed=ANYTHING if self.files is None else replace(ANYTHING, files=self.files),
         )
         for warning in made.warnings:
             console.warning(warning)
@@ -96,13 +106,9 @@ class Target:
         name = self.settings.properties_file
         if name is None:
             return {}
-        if self.tree is not None and not Path(name).is_absolute():
-            content = self.tree.read([name_in(self.tree, self.root / name)])
-            pairs = properties.parse(
-                properties.decoded(next(iter(content.values()))), where=f"{name} at the base"
-            )
-        else:
-            pairs = properties.read(self.root / name)
+        path = self.root / name
+        content = properties.read_bytes(path) if self.files is None else self.files.read(path)
+        pairs = properties.parse(properties.decoded(content), where=str(path))
         return {pair.key: pair.value for pair in pairs}
 
 
@@ -123,8 +129,12 @@ def name_in(tree: "Tree", path: Path) -> str:
     return Path(os.path.relpath(path.absolute(), tree.top)).as_posix()
 
 
-def targets(where: Where) -> tuple[Target, ...]:
+def targets(where: Where, *, untrusted: bool = False) -> tuple[Target, ...]:
     """The clusters that a command line means, sorted by name.
+
+    Args:
+        where: What was typed.
+        untrusted: Whether targets without a trusted configuration make sense, because nothing is contacted.
 
     Raises:
         UsageError: Nothing says which cluster, or a project has several and none was chosen.
@@ -134,7 +144,15 @@ def targets(where: Where) -> tuple[Target, ...]:
     """
     if where.by_address:
         return (_by_address(where),)
-    project, root, tree = read_project(where)
+    is_trusted = True
+    files: TrustedFiles | None = None
+    try:
+        project, root, files = read_project(where)
+    except NoTrustedProject:
+        if not untrusted:
+            raise
+        project, is_trusted = read_head_project(where), False
+        root = (where.project or Path(FILE_NAME)).parent
     if where.every:
         names = project.names
     elif where.cluster is not None:
@@ -146,15 +164,28 @@ def targets(where: Where) -> tuple[Target, ...]:
             f"{project.path} has {len(project.names)} clusters",
             hint=f"choose with --cluster ({', '.join(project.names)}), or take --all",
         )
-    return tuple(_of_project(where, project, name, root, tree) for name in names)
+    return tuple(
+        Target(
+            chosen=project.cluster(name),
+            root=root,
+            project=project,
+            reading=project.reading,
+            where=where,
+            files=files,
+            is_trusted=is_trusted,
+        )
+        for name in names
+    )
 
 
-def offline_targets(where: Where, paths: Sequence[str]) -> tuple[Target, ...]:
+def offline_targets(
+    where: Where, paths: Sequence[str], *, untrusted: bool = False
+) -> tuple[Target, ...]:
     """As :func:`targets`; where files were named and there is no project at all, a target without a cluster."""
     bare = where.project is None and not where.by_address and where.config_from is None
     if bare and paths and not Path(FILE_NAME).exists():
         return (_by_address(replace(where, bootstrap_server="offline", every=False)),)
-    return targets(where)
+    return targets(where, untrusted=untrusted)
 
 
 def target(where: Where) -> Target:
@@ -163,53 +194,73 @@ def target(where: Where) -> Target:
     return one
 
 
-def read_project(where: Where) -> tuple[Project, Path, "Tree | None"]:
-    """The trusted project, the folder its paths start from, and the tree of its revision.
+class NoTrustedProject(GitError):
+    """The trusted revision has no project file."""
+
+
+def read_project(where: Where) -> tuple[Project, Path, "TrustedFiles | None"]:
+    """The trusted project, the folder its paths start from, and the files of its revision.
 
     Raises:
         UsageError: There is no project file.
         ManifestErrors: It is wrong.
-        GitError: It cannot be read at the revision.
+        NoTrustedProject: The revision has none.
+        GitError: It cannot be read at the revision, or the repository is a submodule.
     """
     path = where.project or Path(FILE_NAME)
-    if where.config_from is not None:
-        from reconciler.git.repository import Repository
+    if where.config_from is None:
+        return parse(_text(path), str(path)), path.parent, None
+    from reconciler.cli.trusted_files import TrustedFiles
+    from reconciler.git.exact_revision import exact_commit
+    from reconciler.git.repository import Repository
 
-        tree = Repository.around(path.absolute().parent).tree(where.config_from)
-        name = name_in(tree, path)
-        if name not in tree.entries:
-            raise GitError(
-                f"there is no {name} at {where.config_from}, so there is no configuration to trust",
-                hint="merge the project file first, or name a revision that has it",
-            )
-        text = tree.read([name])[name].decode("utf-8", "replace")
-        return parse(text, f"{path} at {where.config_from}"), path.parent, tree
-    return parse(_text(path), str(path)), path.parent, None
+    repository = Repository.around(path.absolute().parent)
+    if (outer := repository.superproject()) is not None:
+        raise GitError(
+            f"{repository.top} is a submodule of {outer}: a commit there decides which repository it is, so"
+            " --config-from cannot trust it",
+            hint="put the project file and its manifests into the repository that the pipeline checks out, or clone"
+            f" their repository by itself, outside of {outer}, and run there",
+        )
+    tree = repository.tree(exact_commit(repository, where.config_from, option="--config-from"))
+    name = name_in(tree, path)
+    if name not in tree.entries:
+        raise NoTrustedProject(
+            f"there is no {name} at {where.config_from}, so there is no configuration to trust",
+            hint="merge the project file first, or name a revision that has it",
+        )
+    text = tree.read([name])[name].decode("utf-8", "replace")
+    files = TrustedFiles(tree=tree, revision=where.config_from)
+    return parse(text, f"{path} at {where.config_from}"), path.parent, files
+
+
+def read_head_project(where: Where) -> Project:
+    """The project of the checkout itself, beside a trusted revision; only to be shown, or to find manifests.
+
+    Raises:
+        UsageError: There is no project file, or it leads out of the repository.
+        ManifestErrors: It is wrong.
+    """
+    path = where.project or Path(FILE_NAME)
+    try:
+        check_inside(path, boundary_of(path, path.parent))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    return read_project(replace(where, config_from=None))[0]
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular(path, most=MAX_FILE_SIZE).decode("utf-8")
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no project file {path}",
             hint="name one with --project, or name brokers with --bootstrap-server",
         ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
-
-
-def _of_project(
-    where: Where, project: Project, name: str, root: Path, tree: "Tree | None"
-) -> Target:
-    return Target(
-        chosen=project.cluster(name),
-        root=root,
-        project=project,
-        reading=project.reading,
-        where=where,
-        tree=tree,
-    )
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _by_address(where: Where) -> Target:

@@ -102,10 +102,11 @@ def by_rules(line: str, alterations: Sequence[Alteration]) -> Mapping[Entity, Re
 
 
 def _audit(target: Target) -> "FileAuditLog":
+    from reconciler.cli.own_files import own_path
     from reconciler.cli.records import make_folder
     from reconciler.inventory.audit import FileAuditLog
 
-    path = target.root / target.chosen.audit_log
+    path = own_path(target.root, target.chosen.audit_log, what="audit logs")
     make_folder(
         path.parent
     )  # before anything is sent: what is done and cannot be told is worse than not done

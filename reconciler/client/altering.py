@@ -120,7 +120,9 @@ class Sender:
             return body
 
         def decode(version: int, body: bytes) -> _Answer:
-            found, why = results_of(altering.decode_response(version, body), asked)
+            found, why = results_of(
+                altering.decode_response(version, body), asked, self._cluster.login.scrubbed
+            )
             if why:
                 raise ProtocolError(why, api=ALTER_CLIENT_QUOTAS.name)
             return found

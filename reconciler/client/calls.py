@@ -44,12 +44,14 @@ class Ask(Generic[Answer]):
     repeatable: bool = True
     least_seconds: float = 0.0
 
-    def refusal(self, verdict: Verdict, node: str) -> BrokerError | None:
+    def refusal(
+        self, verdict: Verdict, node: str, scrubbed: Callable[[str], str] = str
+    ) -> BrokerError | None:
         """The error for a verdict; None if there is none."""
         if verdict.code == NONE:
             return None
         code = error_code(verdict.code)
-        words = f": {verdict.words}" if verdict.words else ""
+        words = f": {scrubbed(verdict.words)}" if verdict.words else ""
         if verdict.code == CLUSTER_AUTHORIZATION_FAILED:
             return AuthorizationError(
                 f"{self.api.name} is not allowed: the principal lacks {self.right} on the cluster",
@@ -83,8 +85,10 @@ class Broken(Exception):
 Failure = TypeVar("Failure", bound=ClientError)
 
 
-def located(error: Failure, node: str) -> Failure:
-    """The error with the peer's name in its fields and its words."""
+def located(error: Failure, node: str, scrubbed: Callable[[str], str] = str) -> Failure:
+    """The error with the peer's name in its fields and its words, and without secrets that the peer repeats."""
+    error.message, error.hint = scrubbed(error.message), scrubbed(error.hint)
+    error.args = (error.message,)
     error.node = error.node or node
     if node not in error.message:
         error.message = f"{node}: {error.message}"

@@ -70,7 +70,7 @@ class Cluster:
         self._dialing: dict[int | None, asyncio.Lock] = {}
         self.refused: AuthenticationError | None = None
         self._cluster_id = ""
-        self._login = Login(config, clock)
+        self.login = Login(config, clock)
         self._context: ssl.SSLContext | None = None
 
     @property
@@ -111,7 +111,7 @@ class Cluster:
             try:
                 used = await self._connected(node, deadline, last)
                 answer = await self._ask(used, ask, deadline)
-                refusal = ask.refusal(ask.verdict(answer), used.node)
+                refusal = ask.refusal(ask.verdict(answer), used.node, used.scrubbed)
                 if refusal is None:
                     self._nodes.heard(used.address, self._clock.monotonic())
                     return answer
@@ -270,7 +270,7 @@ class Cluster:
         """
         attempts.note(error)
         if isinstance(error, AuthenticationError):
-            if not attempts.renewed and self._login.forget_token():
+            if not attempts.renewed and self.login.forget_token():
                 attempts.renewed = (
                     True  # the kept token may have been revoked; one new one, no more
                 )
@@ -313,7 +313,7 @@ class Cluster:
                     addresses,
                     config=self._config,
                     context=self._context,
-                    login=self._login,
+                    login=self.login,
                     events=self._events,
                     clock=self._clock,
                 )

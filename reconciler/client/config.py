@@ -11,6 +11,7 @@ from typing import Final
 
 from reconciler.client import properties, sasl, tls
 from reconciler.client.backoff import Backoff
+from reconciler.client.confidential import hide_values, secrets_of
 from reconciler.client.references import NOTHING, Allowed
 from reconciler.client.sasl import Sasl
 from reconciler.client.secret import Secret
@@ -18,6 +19,8 @@ from reconciler.client.settings import Setting, Settings, collect
 from reconciler.client.tls import Tls
 from reconciler.client.token import TokenSource
 from reconciler.errors import ConfigError
+from reconciler.wire.apis import MAX_ENTITIES
+from reconciler.wire.frames import DEFAULT_LIMIT
 
 ALTER_SECONDS: Final = 65.0
 """How long an alter request waits: the broker itself goes on trying for 60 s (BrokerServer, 4.3)."""
@@ -30,7 +33,6 @@ IDLE_SECONDS: Final = 180.0
 RETRY: Final = Backoff(first=0.1, cap=1.0)
 RECONNECT: Final = Backoff(first=0.05, cap=1.0)
 SETUP: Final = Backoff(first=10.0, cap=30.0)
-FRAME_LIMIT: Final = 100 * 1024 * 1024
 
 
 class Protocol(StrEnum):
@@ -70,11 +72,13 @@ class ClientConfig:
         setup: Time for setting up a connection; it grows with failures (KIP-601).
         idle_seconds: A connection unused for so long is closed by us.
         frame_limit: Largest answer accepted, in bytes.
+        most_entities: Most entities that one answer may list.
         canonical_names: Resolve bootstrap names to canonical host names first, for Kerberos.
         address_family: ``any``, ``v4`` or ``v6``.
         rebootstrap: Begin anew at ``bootstrap`` when every known node failed (KIP-899).
         rebootstrap_seconds: Also after so long without any answer (KIP-1102).
         proxy: ``socks5://`` or ``http://`` URL; needs the extra ``proxy``.
+        secrets: Further secrets of the settings, for hiding them in what a peer says.
         warnings: What people should be told about their file; never an error.
     """
 
@@ -89,12 +93,14 @@ class ClientConfig:
     reconnect: Backoff = RECONNECT
     setup: Backoff = SETUP
     idle_seconds: float = IDLE_SECONDS
-    frame_limit: int = FRAME_LIMIT
+    frame_limit: int = DEFAULT_LIMIT
+    most_entities: int = MAX_ENTITIES
     canonical_names: bool = False
     address_family: str = "any"
     rebootstrap: bool = True
     rebootstrap_seconds: float = 300.0
     proxy: Secret | None = None
+    secrets: tuple[Secret, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -136,7 +142,7 @@ class ClientConfig:
             for pair in properties.read(Path(path))
         ]
         given += _settings(overrides or {}, "")
-        return _build(collect(given, allowed=allowed, where=str(path)), token)
+        return _configured(given, allowed, str(path), token)
 
     @classmethod
     def from_mapping(
@@ -158,7 +164,7 @@ class ClientConfig:
         Raises:
             ConfigError: A setting is wrong; its key is named.
         """
-        return _build(collect(_settings(mapping, where), allowed=allowed, where=where), token)
+        return _configured(_settings(mapping, where), allowed, where, token)
 
     @classmethod
     def from_librdkafka(
@@ -215,6 +221,17 @@ def _settings(mapping: Mapping[str, object], where: str) -> list[Setting]:
     return found
 
 
+def _configured(
+    given: Iterable[Setting], allowed: Allowed, where: str, token: TokenSource | None
+) -> ClientConfig:
+    values: list[str] = []
+    try:
+        return _build(collect(given, allowed=allowed, where=where, values=values), token)
+    except ConfigError as error:
+        hide_values(error, values)
+        raise
+
+
 def _build(settings: Settings, token: TokenSource | None) -> ClientConfig:
     protocol = Protocol(settings.lowered("security.protocol", "plaintext").upper())
     if "bootstrap.servers" not in settings:
@@ -241,12 +258,14 @@ def _build(settings: Settings, token: TokenSource | None) -> ClientConfig:
             30.0,
         ),
         idle_seconds=settings.seconds("connections.max.idle.ms", IDLE_SECONDS),
-        frame_limit=settings.count("receive.message.max.bytes", FRAME_LIMIT),
+        frame_limit=settings.count("receive.message.max.bytes", DEFAULT_LIMIT),
+        most_entities=settings.count("receive.max.entities", MAX_ENTITIES),
         canonical_names=settings.lowered("client.dns.lookup", "").startswith("resolve_canonical"),
         address_family=settings.lowered("broker.address.family", "any"),
         rebootstrap=settings.lowered("metadata.recovery.strategy", "rebootstrap") == "rebootstrap",
         rebootstrap_seconds=settings.seconds("metadata.recovery.rebootstrap.trigger.ms", 300.0),
         proxy=settings.secret("proxy.url"),
+        secrets=secrets_of(settings),
         warnings=(*settings.warnings, *_doubts(settings, protocol)),
     )
 
@@ -279,6 +298,14 @@ def _backoff(settings: Settings, first_key: str, cap_key: str, first: float, cap
     return Backoff(first=given_first, cap=given_cap)
 
 
+_SENT: Final = {
+    "plain": "the password",
+    "oauthbearer": "the token",
+    "aws_msk_iam": "the token",
+}
+"""Mechanisms that hand the server what proves who we are."""
+
+
 def _doubts(settings: Settings, protocol: Protocol) -> Iterable[str]:
     """Settings that most likely are not meant as they stand."""
     if not settings.switch("enable.ssl.certificate.verification", default=True):
@@ -291,5 +318,22 @@ def _doubts(settings: Settings, protocol: Protocol) -> Iterable[str]:
         unused = sorted(key for key in settings.given if key.startswith("sasl."))
         if unused:
             yield f"{unused[0]} has no effect with security.protocol={protocol}"
-    if protocol is Protocol.SASL_PLAINTEXT and settings.lowered("sasl.mechanism", "") == "plain":
-        yield "the password is sent in the clear: SASL PLAIN needs security.protocol=SASL_SSL"
+    modern = [
+        name
+        for name in settings.items("ssl.cipher.suites")
+        if name.startswith("TLS_") and "_WITH_" not in name
+    ]
+    if modern and protocol.endswith("SSL"):
+        yield f"ssl.cipher.suites: {modern[0]} is ignored: the suites of TLS 1.3 are OpenSSL's own choice"
+    secret = _SENT.get(settings.lowered("sasl.mechanism", ""))
+    if secret is None:
+        return
+    mechanism = settings.lowered("sasl.mechanism", "").upper()
+    if protocol is Protocol.SASL_PLAINTEXT:
+        yield f"{secret} is sent in the clear: SASL {mechanism} needs security.protocol=SASL_SSL"
+    name_check = settings.lowered("ssl.endpoint.identification.algorithm", "https")
+    if protocol is Protocol.SASL_SSL and name_check != "https":
+        yield (
+            "ssl.endpoint.identification.algorithm turns the check of the host name off:"
+            f" any server with a trusted certificate gets {secret}"
+        )

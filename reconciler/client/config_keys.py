@@ -125,6 +125,7 @@ _KNOWN: Final = (
     KeyRule(name="https.ca.pem"),
     # ours
     KeyRule(name="proxy.url", kind=Kind.HIDDEN),
+    KeyRule(name="receive.max.entities", kind=Kind.COUNT),
     # Settings of Kafka's admin client and of librdkafka that change nothing here.
     *_rules(
         Kind.IGNORED,
@@ -142,14 +143,12 @@ _KNOWN: Final = (
         "security.providers",
         "config.providers",
         "ssl.provider",
-        "ssl.engine.factory.class",
         "ssl.keymanager.algorithm",
         "ssl.trustmanager.algorithm",
         "ssl.secure.random.implementation",
         "ssl.providers",
         "ssl.curves.list",
         "ssl.sigalgs.list",
-        "ssl.crl.location",
         "sasl.kerberos.kinit.cmd",
         "sasl.kerberos.min.time.before.relogin",
         "sasl.kerberos.ticket.renew.jitter",
@@ -197,8 +196,21 @@ REFUSED: Final[dict[str, str]] = {
         "controllers do not answer DescribeClientQuotas; give bootstrap.servers, brokers forward changes"
         " to the controller themselves"
     ),
+    "ssl.crl.location": "revocation lists are not read, so a revoked certificate would be accepted",
+    "ssl.engine.factory.class": (
+        "Java classes cannot be loaded here, and without this one other certificates would be trusted"
+    ),
 }
-"""Keys that cannot work, with the reason."""
+"""Keys that cannot work, or that ask for a protection that is not given here, with the reason."""
+
+IGNORED_ALOUD: Final[dict[str, str]] = {
+    "security.providers": "Java providers are not loaded",
+    "ssl.provider": "Java providers are not loaded",
+    "ssl.providers": "OpenSSL providers are not loaded",
+    "ssl.curves.list": "the curves are OpenSSL's own choice",
+    "ssl.sigalgs.list": "the signature algorithms are OpenSSL's own choice",
+}
+"""Ignored keys that choose how a connection is protected: whoever sets one is told that it has no effect."""
 
 _PRODUCER: Final = (
     "acks", "batch.size", "buffer.memory", "compression.gzip.level", "compression.lz4.level",

@@ -76,6 +76,7 @@ class Connection:
         self._used = clock.monotonic()
         self._again: asyncio.Task[None] | None = None
         self._works: set[asyncio.Task[None]] = set()
+        self.scrubbed = login.scrubbed
 
     # ---- what others see --------------------------------------------------------------------
 
@@ -217,7 +218,7 @@ class Connection:
         try:
             return self._session.version(ask.api)
         except UnsupportedVersion as error:
-            raise located(error, self.node) from None
+            raise located(error, self.node, self.scrubbed) from None
 
     def _send(self, ask: Ask[Answer], version: int) -> int:
         body = ask.encode(version)
@@ -240,7 +241,7 @@ class Connection:
         except ProtocolError as error:
             error.api = ask.api.name
             self._end(self._session.close(error))
-            raise Broken(located(error, self.node), written=True) from None
+            raise Broken(located(error, self.node, self.scrubbed), written=True) from None
 
     def _timed_out(self, ask: Ask[Answer], sent: int | None, seconds: float) -> Broken:
         error = RequestTimeout(
@@ -362,7 +363,7 @@ class Connection:
         """The first end counts; every caller whose request was written gets it."""
         if self._error is not None:
             return
-        self._error = located(closed.error, self.node)
+        self._error = located(closed.error, self.node, self.scrubbed)
         for number in list(self._replies):
             waiting = self._replies.pop(number)
             if not waiting.done():

@@ -15,6 +15,17 @@ from reconciler.client.secret import Secret
 from reconciler.errors import ConfigError
 
 KEY: Final = "sasl.jaas.config"
+OPTIONS: Final = frozenset(
+    {
+        "awsProfileName", "awsRoleArn", "awsRoleSessionName", "clientId", "clientSecret", "doNotPrompt", "keyTab",
+        "oauth.client.id", "oauth.client.secret", "oauth.scope", "oauth.token.endpoint.uri", "password", "principal",
+        "refreshKrb5Config", "renewTGT", "scope", "serviceName", "storeKey", "ticketCache", "tokenauth",
+        "unsecuredLoginLifetimeSeconds", "unsecuredLoginPrincipalClaimName", "useKeyTab", "username", "useTicketCache",
+    }
+)  # fmt: skip
+"""Options whose names a message may repeat. Any other word may be a piece of a password that was not quoted."""
+
+_SECRET_OPTION: Final = re.compile(r"password|secret|token|assertion|credential", re.IGNORECASE)
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _TOKEN: Final = re.compile(
@@ -41,6 +52,15 @@ class LoginModule:
         """The class without its package."""
         return self.name.rpartition(".")[2]
 
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """The values that no message may show: those of options that name a secret, and of unknown options."""
+        return tuple(
+            value
+            for name, value in self.options.items()
+            if name not in OPTIONS or _SECRET_OPTION.search(name)
+        )
+
     def text(self, option: str) -> str | None:
         """The value of an option that is not a secret."""
         value = self.options.get(option)
@@ -57,22 +77,25 @@ def parse(text: str, *, where: str = "") -> LoginModule:
     """The one login module of ``sasl.jaas.config``.
 
     Raises:
-        ConfigError: The text is not one module, a flag, options and a semicolon. Values are not quoted in
-            the message, because they hold passwords.
+        ConfigError: The text is not one module, a flag, options and a semicolon. The message repeats nothing of the
+            text but names in :data:`OPTIONS`: where a quote is missing, any other word may belong to a password.
     """
     tokens = list(_tokens(text, where))
     name, flag = (_word(tokens, at, where) for at in (0, 1))
     if flag.lower() not in _FLAGS:
-        raise _error(f"the login module {name} needs a flag such as required after it", where)
+        raise _error("the login module needs a flag such as required after it", where)
     options: dict[str, Secret] = {}
     at = 2
     while at < len(tokens) and tokens[at] != _Token("sign", ";"):
         key = _word(tokens, at, where)
+        option = key if key in OPTIONS else f"option {len(options) + 1}"
         if at + 2 >= len(tokens) or tokens[at + 1] != _Token("sign", "="):
-            raise _error(f"the option {key} has no value", where)
+            raise _error(
+                f"{option} has no value; a value with blanks or signs must stand in quotes", where
+            )
         value = tokens[at + 2]
         if value.kind not in {"word", "quoted"}:
-            raise _error(f"the value of the option {key} must stand in quotes", where)
+            raise _error(f"the value of {option} must stand in quotes", where)
         options[key] = Secret(value.text)
         at += 3
     if at >= len(tokens):
@@ -85,9 +108,12 @@ def parse(text: str, *, where: str = "") -> LoginModule:
 def _tokens(text: str, where: str) -> Iterator[_Token]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or ""
-        if kind == "skip":
-            continue
         found = match.group()
+        if kind == "skip":
+            if found.startswith("/*") and (len(found) < 4 or not found.endswith("*/")):
+                # Looked for from each such place, the end would take the square of the length.
+                raise _error("a comment is opened and not closed", where)
+            continue
         if kind == "sign" and found in "\"'":
             raise _error("a quote is opened and not closed on the same line", where)
         yield _Token(kind, _unquoted(found) if kind == "quoted" else found)

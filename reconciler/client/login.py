@@ -1,6 +1,7 @@
 """From the configured way to log in to a fresh SASL stepper for one exchange. Chance and tokens come in here."""
 
 import secrets
+from typing import Final
 
 from reconciler.client import kerberos
 from reconciler.client.config import ClientConfig
@@ -9,7 +10,11 @@ from reconciler.client.sasl import Gssapi, OAuthBearer, Plain, Scram
 from reconciler.client.token import TokenSource
 from reconciler.errors import AuthenticationError, KquotaError
 from reconciler.ports import Clock
+from reconciler.redaction import Scrubber, remember
 from reconciler.wire.sasl import Mechanism, oauthbearer, plain, scram
+
+_TOKENS_REMEMBERED: Final = 2
+"""A broker may speak of the token before the last while another connection logs in with the next one."""
 
 
 class Login:
@@ -17,6 +22,9 @@ class Login:
 
     def __init__(self, config: ClientConfig, clock: Clock) -> None:
         self._sasl = config.sasl
+        self._secrets = config.secrets
+        self._sent: tuple[str, ...] = ()
+        self._scrub = self._scrubber()
         self._tokens: TokenSource | None = (
             self._sasl.source(clock) if isinstance(self._sasl, OAuthBearer) else None
         )
@@ -25,6 +33,24 @@ class Login:
     def is_needed(self) -> bool:
         """Whether the listener wants a login."""
         return self._sasl is not None
+
+    def scrubbed(self, text: str) -> str:
+        """Words of a broker without anything that it was sent to log in, nor other secrets of the configuration."""
+        return self._scrub(text)
+
+    def _scrubber(self) -> Scrubber:
+        hidden = [secret.reveal() for secret in self._secrets]
+        whole: list[str] = []
+        match self._sasl:
+            case Plain(username=user, password=password):
+                hidden.append(password.reveal())
+                whole = [f"\0{user}\0{password.reveal()}", f"{user}\0{password.reveal()}"]
+            case Scram(password=password):
+                hidden.append(password.reveal())
+            case _:
+                hidden += self._sent
+        remember(*hidden)
+        return Scrubber(hidden, whole=whole)
 
     async def stepper(self, server_name: str) -> Mechanism:
         """A fresh stepper.
@@ -58,6 +84,8 @@ class Login:
                 f"the token source failed: {type(error).__name__}",
                 hint="call it by itself to see why; its message is not shown, as it may hold secrets",
             ) from None
+        self._sent = (*self._sent, token.value.reveal())[-_TOKENS_REMEMBERED:]
+        self._scrub = self._scrubber()
         return oauthbearer.OAuthBearer(
             token=token.value.reveal(), extensions=dict(token.extensions)
         )

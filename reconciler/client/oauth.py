@@ -197,7 +197,13 @@ def _extensions(settings: Settings, options: Mapping[str, Secret]) -> dict[str, 
     try:
         check_extensions(found)
     except ConfigError as error:
-        raise settings.error(key, error.message) from None
+        # Where the extensions stand in a JAAS entry, their names may be pieces of a password.
+        message = (
+            error.message
+            if key in settings
+            else "a SASL extension is not of the form that RFC 7628 allows"
+        )
+        raise settings.error(key, message) from None
     return found
 
 
@@ -216,7 +222,8 @@ def _endpoint_tls(settings: Settings, options: Mapping[str, Secret]) -> ssl.SSLC
             given[own] = settings.given[https]
     if not given:
         return None
-    return tls.from_settings(Settings(given=given, warnings=(), where=settings.where)).context()
+    endpoint = Settings(given=given, warnings=(), where=settings.where, files=settings.files)
+    return tls.from_settings(endpoint).context()
 
 
 def _region(settings: Settings) -> str:

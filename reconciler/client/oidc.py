@@ -1,12 +1,12 @@
 """Tokens by OpenID Connect client credentials (KIP-768): one form POST, cached for most of the token's life.
 
-The standard library's HTTP runs in a thread. Errors carry the status, the endpoint's ``error`` and
+The standard library's HTTP runs in a thread, and each exchange has one deadline for all of it. Errors carry the status, the endpoint's ``error`` and
 ``error_description`` cut short and with every secret hidden, never the body.
 """
 
 import asyncio
 import base64
-import json
+import math
 import random
 import ssl
 import urllib.error
@@ -16,17 +16,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from reconciler import foreign_json
 from reconciler.client.backoff import Backoff
+from reconciler.client.http_deadline import HttpDeadline, PlainHandler, TlsHandler
 from reconciler.client.secret import Secret, scrubbed
 from reconciler.client.token import Token
 from reconciler.errors import AuthenticationError, ConfigError
 from reconciler.ports import Clock
+from reconciler.redaction import redact_url
 
 RETRY: Final = Backoff(first=0.1, cap=10.0)
 REUSE_SHARE: Final = 0.8
 """A token is used for this share of its life, as ``sasl.login.refresh.window.factor`` says by default."""
 
-_MAX_ANSWER: Final = 1024 * 1024
+LONGEST_LIFE: Final = 86_400.0
+"""Seconds: an endpoint that promises more is asked again after as long, so that none is kept for ever."""
+
+_MAX_ANSWER: Final = foreign_json.ANSWER
+_MAX_DIGITS: Final = 18
 _FINAL: Final = frozenset(
     {400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415}
 )
@@ -44,7 +51,7 @@ class OidcSettings:
         scope: Scopes with blanks between; "" = the endpoint's default.
         extensions: SASL extensions to send with the token.
         urlencode: Form-encode id and secret before Basic (KAFKA-16345, RFC 6749 section 2.3.1).
-        connect_seconds: How long one try may take.
+        connect_seconds: How long one try may take, from connecting to the last byte of the answer.
         retry: Waits between tries.
         tries_for: Seconds after which no further try begins.
         tls: For the endpoint; None = the machine's authorities.
@@ -93,7 +100,7 @@ class OidcTokens:
         self._busy = asyncio.Lock()
 
     def __repr__(self) -> str:
-        return f"OidcTokens(url={self._settings.url!r}, client_id={self._settings.client_id!r})"
+        return f"OidcTokens(url={redact_url(self._settings.url)!r}, client_id={self._settings.client_id!r})"
 
     async def __call__(self) -> Token:
         """A token that is valid now.
@@ -125,7 +132,7 @@ class OidcTokens:
                 spent = self._clock.monotonic() - started
                 if error.final or spent + pause > self._settings.tries_for:
                     raise AuthenticationError(
-                        f"no token from {self._settings.url}: {error}",
+                        f"no token from {redact_url(self._settings.url)}: {error}",
                         attempt=failures,
                         hint="check sasl.oauthbearer.* and whether the endpoint is up",
                     ) from None
@@ -150,12 +157,27 @@ def _ask(settings: OidcSettings, now: float) -> Token:
             "Content-Type": "application/x-www-form-urlencoded",
         },
     )
+    with HttpDeadline(settings.connect_seconds) as deadline:
+        try:
+            return _token(_answer(request, settings, deadline), settings, now)
+        except _Refused:
+            if deadline.passed:
+                raise _Refused(
+                    f"no whole answer within {settings.connect_seconds:g} s", final=False
+                ) from None
+            raise
+
+
+def _answer(
+    request: urllib.request.Request, settings: OidcSettings, deadline: HttpDeadline
+) -> bytes:
     opener = urllib.request.build_opener(
-        _NoRedirects, urllib.request.HTTPSHandler(context=settings.tls)
+        _NoRedirects, PlainHandler(deadline), TlsHandler(deadline, settings.tls)
     )
     try:
         with opener.open(request, timeout=settings.connect_seconds) as answer:
-            body = answer.read(_MAX_ANSWER + 1)
+            body: bytes = answer.read(_MAX_ANSWER + 1)
+            return body
     except urllib.error.HTTPError as error:
         with error:
             words = _words(error.read(_MAX_ANSWER), settings)
@@ -168,7 +190,6 @@ def _ask(settings: OidcSettings, now: float) -> Token:
         raise _Refused(scrubbed(str(inner), settings.client_secret), final=certain) from None
     except Exception as error:  # noqa: BLE001 - http.client raises its own tree
         raise _Refused(type(error).__name__, final=False) from None
-    return _token(body, settings, now)
 
 
 def _form(settings: OidcSettings) -> bytes:
@@ -212,25 +233,37 @@ def _token(body: bytes, settings: OidcSettings, now: float) -> Token:
 def _parsed(body: bytes) -> dict[str, object]:
     """The answer's fields; none if it is no JSON object.
 
-    Nothing is raised from here: a decoding error keeps the whole body, and whoever prints the chain of an
-    exception would print it.
+    Nothing is raised from here: an error could repeat what the endpoint sent.
     """
     try:
-        answer = json.loads(body)
-    except ValueError:
+        answer = foreign_json.parse(body, most_bytes=_MAX_ANSWER)
+    except foreign_json.UnreadableJson:
         return {}
     return answer if isinstance(answer, dict) else {}
 
 
 def _expiry(value: str, life: object, now: float) -> float | None:
-    """When the token ends: ``expires_in``, else the JWT's own ``exp``, else unknown."""
-    if isinstance(life, str) and life.isdigit():
+    """When the token ends: ``expires_in``, else the JWT's own ``exp``, else unknown; a day from now at most.
+
+    Raises:
+        _Refused: ``expires_in`` is there and no number of seconds.
+    """
+    if life is None:
+        end = _claimed_end(value)
+        return None if end is None else min(end, now + LONGEST_LIFE)
+    if isinstance(life, str) and life.isascii() and life.isdigit() and len(life) <= _MAX_DIGITS:
         life = int(life)
-    if isinstance(life, int | float) and not isinstance(life, bool):
-        return now + life
+    if not isinstance(life, int | float) or isinstance(life, bool) or not life >= 0:
+        raise _Refused("the answer's expires_in is no number of seconds", final=True)
+    return now + min(life, LONGEST_LIFE)
+
+
+def _claimed_end(value: str) -> float | None:
+    """``exp`` of a JWT; ``None`` if the token is none, or has none that is a moment."""
     try:
         payload = value.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return float(claims["exp"])
-    except (IndexError, ValueError, KeyError, TypeError):
+        content = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        end = float(foreign_json.parse(content, most_bytes=_MAX_ANSWER)["exp"])
+    except (IndexError, ValueError, KeyError, TypeError, OverflowError):
         return None
+    return end if math.isfinite(end) else None

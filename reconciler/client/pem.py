@@ -7,10 +7,13 @@ written anew here.
 
 import base64
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final
 
-_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_BEGIN: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)(?=-----)")
+_END: Final = re.compile(r"-----END ([A-Z0-9 ]+)(?=-----)")
+_DASHES: Final = "-----"
 _HEADED: Final = re.compile(r"\s*[A-Za-z-]+:")
 
 
@@ -42,9 +45,20 @@ class Block:
 
 def blocks(text: str) -> tuple[Block, ...]:
     """Every block of ``text`` in order."""
-    return tuple(
-        Block(label=label, text=_tidy(label, body)) for label, body in _BLOCK.findall(text)
-    )
+    ends: dict[str, list[int]] = {}
+    for end in _END.finditer(text):
+        ends.setdefault(end[1], []).append(end.start())
+    found: list[Block] = []
+    after = 0
+    for begin in _BEGIN.finditer(text):
+        label, start = begin[1], begin.end() + len(_DASHES)
+        places = ends.get(label, [])
+        at = bisect_left(places, start)
+        if begin.start() < after or at == len(places):
+            continue
+        found.append(Block(label=label, text=_tidy(label, text[start : places[at]])))
+        after = places[at] + len(f"-----END {label}-----")
+    return tuple(found)
 
 
 def certificates(text: str) -> str:

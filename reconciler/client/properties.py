@@ -7,6 +7,7 @@ blanks around one separator are dropped; blanks at the end of a value belong to 
 ``\uXXXX`` are escapes, any other escaped character is itself. A key that stands twice keeps its last value.
 """
 
+import errno
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import ConfigError
+from reconciler.regular_files import read_regular
 
 _BLANKS: Final = " \t\f"
 _SEPARATORS: Final = "=:"
@@ -71,14 +73,13 @@ def read_bytes(path: Path) -> bytes:
         ConfigError: The file cannot be read or is larger.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+        return read_regular(path, most=_MAX_BYTES)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            words = "is larger than 4 MiB, so it is no configuration file"
+            raise ConfigError(words, where=str(path)) from None
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise ConfigError(f"cannot be read: {reason}", where=str(path)) from None
-    if len(content) > _MAX_BYTES:
-        raise ConfigError("is larger than 4 MiB, so it is no configuration file", where=str(path))
-    return content
 
 
 def decoded(content: bytes) -> str:

@@ -4,7 +4,6 @@ async with QuotaClient(ClientConfig.from_properties("client.properties")) as cli
     state = await client.describe()
 """
 
-import ipaddress
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -31,6 +30,7 @@ from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.precedence import Principal, Resolution, resolve
 from reconciler.quota.state import State
+from reconciler.quota.twins import canonical_address, spellings_of
 from reconciler.wire import describe_client_quotas as describing
 from reconciler.wire import scram_credentials
 from reconciler.wire.apis import (
@@ -65,6 +65,7 @@ class QuotaClient:
         self, config: ClientConfig, *, events: Events = SILENT, clock: Clock | None = None
     ) -> None:
         self._clock: Clock = SystemClock() if clock is None else clock
+        self._most_entities = config.most_entities
         self._connections = Connections(config, events=events, clock=self._clock)
 
     async def __aenter__(self) -> Self:
@@ -148,18 +149,18 @@ class QuotaClient:
             ClientError: The cluster could not be asked; as for :meth:`describe`.
         """
         state = await self.describe(timeout=timeout)
-        return {it: self._resolved(state, it) for it in principals}
+        spellings = spellings_of(state)
+        return {it: self._resolved(state, it, spellings) for it in principals}
 
     @staticmethod
-    def _resolved(state: State, principal: Principal) -> Resolution | QuotaValueError:
+    def _resolved(
+        state: State, principal: Principal, spellings: Mapping[str, tuple[Entity, ...]]
+    ) -> Resolution | QuotaValueError:
         if principal == Principal():
             return QuotaValueError("a client to resolve needs a user, a client-id or an ip")
-        if principal.ip is not None:
-            try:
-                _ = ipaddress.ip_address(principal.ip)
-            except ValueError:
-                return QuotaValueError(f"{principal.ip!a} is no ip address")
-        return resolve(state, principal)
+        if principal.ip is not None and canonical_address(principal.ip) is None:
+            return QuotaValueError(f"{principal.ip!a} is no ip address")
+        return resolve(state, principal, spellings=spellings)
 
     async def alter(
         self,
@@ -256,8 +257,9 @@ class QuotaClient:
                 continue
             if user.error_code:
                 code = error_code(user.error_code)
+                words = self._connections.login.scrubbed(user.error_message or code.sentence)
                 raise BrokerError(
-                    f"SCRAM user {user.name!a}: {code}, {user.error_message or code.sentence}",
+                    f"SCRAM user {user.name!a}: {code}, {words}",
                     code=user.error_code,
                     api=DESCRIBE_USER_SCRAM_CREDENTIALS.name,
                 )
@@ -290,7 +292,9 @@ class QuotaClient:
         ask = Ask(
             api=DESCRIBE_CLIENT_QUOTAS,
             encode=lambda version: describing.encode_request(version, request),
-            decode=lambda version, body: describing.decode_response(version, body, LAYOUT),
+            decode=lambda version, body: describing.decode_response(
+                version, body, LAYOUT, most_entities=self._most_entities
+            ),
             verdict=lambda answer: Verdict(code=answer.error_code, words=answer.error_message),
             right="DescribeConfigs",
         )

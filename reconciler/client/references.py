@@ -8,11 +8,12 @@ error and never passes on as text. Text of other shapes, ``${unknown:x}`` too, i
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from reconciler.client import properties
+from reconciler.client.config_files import ConfigFiles, DiskFiles
 from reconciler.errors import ConfigError
 
 _REFERENCE: Final = re.compile(r"\$\{(env|file|directory):(?:([^}]*?):)?([^}:]*)\}")
@@ -26,10 +27,12 @@ class Allowed:
         variables: Pattern that the whole name of an environment variable must match; None = no variable.
         paths: Files, and directories with everything below them, that may be read. Links are followed
             before the comparison.
+        files: How these files, and those that other settings name, are read.
     """
 
     variables: str | None = None
     paths: tuple[Path, ...] = ()
+    files: ConfigFiles = field(default_factory=DiskFiles, compare=False)
 
     def variable(self, name: str) -> bool:
         """Whether this environment variable may be read."""
@@ -53,6 +56,7 @@ def resolve(
     key: str,
     where: str = "",
     environment: Mapping[str, str] | None = None,
+    values: list[str] | None = None,
 ) -> str:
     """``value`` with its references replaced, once: what a reference yields is not searched again.
 
@@ -62,6 +66,7 @@ def resolve(
         key: The setting, for errors.
         where: Its file and line, for errors.
         environment: In place of the process's own.
+        values: Gets what each reference gave, because that may be a secret under any key.
 
     Raises:
         ConfigError: A reference is not allowed, or names something that does not exist.
@@ -72,15 +77,22 @@ def resolve(
         provider, path, name = match.group(1), match.group(2) or "", match.group(3)
         try:
             if provider == "env":
-                return _variable(name, allowed, variables)
-            found = Path(path) / name if provider == "directory" else Path(path)
-            return _from_path(provider, found, name, allowed)
+                text = _variable(name, allowed, variables)
+            else:
+                file = Path(path) / name if provider == "directory" else Path(path)
+                text = _from_path(provider, file, name, allowed)
         except ConfigError as error:
             raise ConfigError(
                 f"{key}: ${{{provider}:...}} {error.message}", key=key, where=where, hint=error.hint
             ) from None
+        if values is not None:
+            values.append(text)
+        return text
 
-    return _REFERENCE.sub(replaced, value)
+    end = (
+        value.rfind("}") + 1
+    )  # Each reference before it has an end, so no search for one is in vain.
+    return _REFERENCE.sub(replaced, value[:end]) + value[end:]
 
 
 def _variable(name: str, allowed: Allowed, variables: Mapping[str, str]) -> str:
@@ -101,8 +113,9 @@ def _from_path(provider: str, path: Path, name: str, allowed: Allowed) -> str:
     if not allowed.path(path):
         raise ConfigError(f"may not read {path} here", hint=_HINT)
     if provider == "directory":
-        return properties.decoded(properties.read_bytes(path))
-    pairs = {pair.key: pair.value for pair in properties.read(path)}
+        return properties.decoded(allowed.files.read(path))
+    content = properties.decoded(allowed.files.read(path))
+    pairs = {pair.key: pair.value for pair in properties.parse(content, where=str(path))}
     if name not in pairs:
         raise ConfigError(f"names the key {name}, which {path} does not have")
     return pairs[name]

@@ -127,7 +127,11 @@ def _module(settings: Settings) -> LoginModule | None:
 def _mechanism(settings: Settings, module: LoginModule | None) -> str:
     serves = _MODULES.get(module.short_name) if module is not None else None
     if module is not None and serves is None:
-        raise settings.error(jaas.KEY, f"the login module {module.name} is not supported")
+        raise settings.error(
+            jaas.KEY,
+            "this login module is not supported",
+            hint=f"known are {', '.join(sorted(_MODULES))}",
+        )
     named = (settings.text("sasl.mechanism") or "").upper()
     if not named:
         fits = f", for example sasl.mechanism={serves[0]}" if serves else ""
@@ -168,9 +172,9 @@ def _gssapi(settings: Settings, module: LoginModule | None) -> Gssapi:
     principal = settings.text("sasl.kerberos.principal") or (
         module.text("principal") if module is not None else None
     )
-    if module is not None and (keytab := module.text("keyTab")):
+    if module is not None and module.text("keyTab"):
         raise ConfigError(
-            f"{jaas.KEY}: keyTab={keytab} is not read from here",
+            f"{jaas.KEY}: keyTab is not read from here",
             key=jaas.KEY,
             where=settings.given[jaas.KEY].where,
             hint="set KRB5_CLIENT_KTNAME to the keytab, or run kinit, and leave keyTab out",

@@ -1,8 +1,9 @@
 """A secret text that cannot be printed by accident. Only the type lives here."""
 
-from typing import Final, Never, final
+from typing import Never, final
 
-_HIDDEN: Final = "<hidden>"
+from reconciler.redaction import SCRUBBED as _HIDDEN
+from reconciler.redaction import Scrubber
 
 
 @final
@@ -53,15 +54,8 @@ class Secret:
 def scrubbed(text: str, *secrets: Secret | None, limit: int = 300) -> str:
     """``text`` with every occurrence of the secrets hidden, on one line, cut to ``limit`` characters.
 
-    For words of strangers (token endpoints, TLS libraries) that go into a message. Secrets shorter than
-    four characters would blank out ordinary words, so the whole text is hidden if one of them occurs.
+    For text of peers (token endpoints, TLS libraries) that goes into a message; see :class:`redaction.Scrubber`.
     """
-    for secret in secrets:
-        if secret is None or not secret:
-            continue
-        plain = secret.reveal()
-        if plain in text and len(plain) < 4:
-            return _HIDDEN
-        text = text.replace(plain, _HIDDEN)
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    scrub = Scrubber(secret.reveal() for secret in secrets if secret is not None)
+    line = " ".join("".join(c if c.isprintable() else " " for c in scrub(text)).split())
     return line if len(line) <= limit else f"{line[:limit]}..."

@@ -4,13 +4,16 @@ What comes out still has one entry per key, each with its place, so that every l
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.client import references
+from reconciler.client.config_files import ConfigFiles, DiskFiles
 from reconciler.client.config_keys import (
     FOREIGN,
+    IGNORED_ALOUD,
     IGNORED_PREFIXES,
     KEYS,
     REFUSED,
@@ -21,6 +24,7 @@ from reconciler.client.secret import Secret
 from reconciler.errors import ConfigError
 
 _SWITCHES: Final = {"true": True, "false": False}
+_SETTING_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
 _MAX_MILLIS: Final = 2**31 - 1
 
 
@@ -42,11 +46,12 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings by canonical key, and what people should be told about the keys that were given."""
+    """Settings by canonical key, what people should be told about the keys, and how the files that they name are read."""
 
     given: Mapping[str, Setting]
     warnings: tuple[str, ...]
     where: str
+    files: ConfigFiles = field(default_factory=DiskFiles)
 
     def __contains__(self, key: str) -> bool:
         return key in self.given
@@ -96,7 +101,13 @@ class Settings:
         return replace(self, warnings=(*self.warnings, *more))
 
 
-def collect(given: Iterable[Setting], *, allowed: references.Allowed, where: str = "") -> Settings:
+def collect(
+    given: Iterable[Setting],
+    *,
+    allowed: references.Allowed,
+    where: str = "",
+    values: list[str] | None = None,
+) -> Settings:
     """Check names, resolve references and read values of everything that was given.
 
     A later setting replaces an earlier one of the same name, as in a Java properties file.
@@ -105,6 +116,7 @@ def collect(given: Iterable[Setting], *, allowed: references.Allowed, where: str
         given: In order; the later one wins.
         allowed: What references may read.
         where: The file or "", for errors about keys that are missing.
+        values: Gets what every reference gave.
 
     Raises:
         ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be
@@ -114,23 +126,32 @@ def collect(given: Iterable[Setting], *, allowed: references.Allowed, where: str
     warnings: list[str] = []
     found: dict[str, Setting] = {}
     for setting in last.values():
-        if setting.name in REFUSED:
+        if setting.name in REFUSED and setting.text.strip():
             raise setting.error(f"is not supported: {REFUSED[setting.name]}")
         rule = KEYS.get(setting.name)
         if rule is None:
             warnings.extend(_stranger(setting))
             continue
         if rule.kind is Kind.IGNORED:
+            warnings.extend(_ignored_aloud(setting))
             continue
         text = references.resolve(
-            setting.text, allowed=allowed, key=setting.name, where=setting.where
+            setting.text, allowed=allowed, key=setting.name, where=setting.where, values=values
         )
         resolved = replace(setting, text=text)
         _check(rule, resolved)
         other = found.setdefault(rule.name, resolved)
         if other.text != resolved.text:
             raise resolved.error(f"contradicts {other.name}, which means the same")
-    return Settings(given=found, warnings=tuple(warnings), where=where)
+    return Settings(given=found, warnings=tuple(warnings), where=where, files=allowed.files)
+
+
+def _ignored_aloud(setting: Setting) -> Iterator[str]:
+    """A warning where an ignored key chooses how a connection is protected."""
+    why = IGNORED_ALOUD.get(setting.name)
+    if why is not None and setting.text.strip():
+        place = f"{setting.where}: " if setting.where else ""
+        yield f"{place}{setting.name} is ignored: {why}"
 
 
 def _stranger(setting: Setting) -> Iterator[str]:
@@ -143,6 +164,10 @@ def _stranger(setting: Setting) -> Iterator[str]:
         yield f"{place}{setting.name} is a {owner} setting and has no effect here"
         return
     near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
+    if not near and not _SETTING_NAME.fullmatch(setting.name):
+        # A line of a password that was broken in two looks like a key as well.
+        yield f"{place}a key that is no name of a setting is ignored; it is not repeated here"
+        return
     suffix = f"; did you mean {near[0]}?" if near else ""
     yield f"{place}unknown key {setting.name!r} is ignored{suffix}"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.client import keystores, pem, properties
+from reconciler.client import keystores, pem
 from reconciler.client.keystores import Identity, Store
 from reconciler.client.secret import Secret
 from reconciler.client.settings import Settings
@@ -93,18 +93,6 @@ def from_settings(settings: Settings) -> Tls:
     return made
 
 
-def files(settings: Settings) -> tuple[str, ...]:
-    """Paths of the key material, for whoever wants to notice that it was renewed."""
-    keys = (
-        "ssl.truststore.location",
-        "ssl.ca.location",
-        "ssl.keystore.location",
-        "ssl.certificate.location",
-        "ssl.key.location",
-    )
-    return tuple(path for key in keys if (path := settings.text(key)))
-
-
 def _trusted(settings: Settings) -> str | None:
     inline, location = "ssl.truststore.certificates", "ssl.truststore.location"
     given = [key for key in (inline, location, "ssl.ca.location") if settings.text(key)]
@@ -118,8 +106,9 @@ def _trusted(settings: Settings) -> str | None:
             raise settings.error(inline, "holds no PEM certificate")
         return found
     path = Path(settings.text(given[0]) or "")
-    if given[0] == "ssl.ca.location" and path.is_dir():
-        parts = [_content(settings, given[0], file) for file in sorted(path.iterdir())]
+    several = settings.files.listed(path) if given[0] == "ssl.ca.location" else None
+    if several is not None:
+        parts = [_content(settings, given[0], file) for file in several]
         return pem.certificates("\n".join(part.decode("utf-8", "replace") for part in parts))
     password = settings.secret("ssl.truststore.password")
     return keystores.trusted(_store(settings, given[0], "ssl.truststore", password))
@@ -184,7 +173,7 @@ def _store(settings: Settings, key: str, family: str, password: Secret | None) -
 
 def _content(settings: Settings, key: str, path: Path) -> bytes:
     try:
-        return properties.read_bytes(path)
+        return settings.files.read(path)
     except ConfigError as error:
         raise settings.error(key, str(error)) from None
 

@@ -4,9 +4,10 @@ The wire decodes straight into the shapes of ``quota.state``, so a big answer is
 entities that no quota manager of Kafka knows are moved aside.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, cast
 
+from reconciler.errors import TooManyItems
 from reconciler.quota.entity import ENTITY_TYPES, Entity, is_legal, parts
 from reconciler.quota.filters import ANY, Filter
 from reconciler.quota.keys import COLUMNS
@@ -17,6 +18,9 @@ from reconciler.wire.alter_client_quotas import Alteration as WireAlteration
 from reconciler.wire.alter_client_quotas import Altered
 from reconciler.wire.error_codes import NONE, error_code
 from reconciler.wire.layout import Layout, Part
+
+MAX_STRANGE: Final = 10_000
+"""Most entities that no quota manager of Kafka knows; they are kept verbatim, which is dear."""
 
 LAYOUT: Final = Layout(slots=ENTITY_TYPES, columns=tuple(str(key) for key in COLUMNS))
 
@@ -40,12 +44,21 @@ def state_of(answer: describing.Described, wanted: Filter) -> State:
     """The state that an answer holds, without what the filter does not ask for.
 
     Brokers of other makes may list more than was asked for (KIP-546 leaves room), so the filter is applied again.
+
+    Raises:
+        TooManyItems: if too many entities combine types that Kafka does not combine.
     """
     # The broker's own answer is the one place where entities enter by a cast: the decoder gives exactly
     # the tuples that ``quota`` would, and 100,000 checks would cost more than the decoding.
     limits = cast("dict[Entity, Limits]", answer.entries)
     foreign_values = cast("dict[Entity, ForeignValues]", answer.foreign_values)
     strange = [it for it in limits if it[2] is not False and not is_legal(it)]
+    if len(strange) > MAX_STRANGE:
+        raise TooManyItems(
+            f"the answer has {len(strange)} entities with both an ip and a user or client-id, the limit is"
+            f" {MAX_STRANGE}",
+            hint="no quota of Kafka applies to them; remove them with kafka-configs",
+        )
     foreign: list[ForeignEntity] = list(answer.foreign_entities)
     for it in strange:
         known = tuple((str(key), value) for key, value in set_values(limits.pop(it)))
@@ -68,13 +81,16 @@ def alteration_request(alteration: Alteration) -> WireAlteration:
 
 
 def results_of(
-    answer: Altered, asked: Mapping[tuple[Part, ...], Entity]
+    answer: Altered,
+    asked: Mapping[tuple[Part, ...], Entity],
+    scrubbed: Callable[[str], str] = str,
 ) -> tuple[dict[Entity, Result], str]:
     """Results by entity, and why the answer cannot be believed ("" if it can).
 
     Args:
         answer: What came.
         asked: Every entity of the request by its parts, sorted by type.
+        scrubbed: Takes secrets out of the broker's words.
     """
     found: dict[Entity, Result] = {}
     for named, code, words in answer.results:
@@ -83,7 +99,7 @@ def results_of(
             return {}, f"the broker answered for an entity that was not asked for: {named!r}"
         if subject in found:
             return {}, f"the broker answered twice for {named!r}"
-        found[subject] = Applied() if code == NONE else rejected(code, words)
+        found[subject] = Applied() if code == NONE else rejected(code, scrubbed(words or ""))
     return found, ""
 
 

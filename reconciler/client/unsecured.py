@@ -43,15 +43,16 @@ class UnsecuredTokens:
             if name.startswith(_STRING):
                 self._claims[name.removeprefix(_STRING)] = text
             elif name.startswith(_NUMBER):
-                self._claims[name.removeprefix(_NUMBER)] = _number(name, text)
+                self._claims[name.removeprefix(_NUMBER)] = _number(_NUMBER, text)
             elif name.startswith(_LIST):
                 separator, rest = text[:1] or ",", text[1:]
                 self._claims[name.removeprefix(_LIST)] = rest.split(separator)
         principal = options.get("unsecuredLoginPrincipalClaimName", Secret("sub")).reveal()
         if not self._claims.get(principal):
-            raise ConfigError(
-                f"sasl.jaas.config: {_STRING}{principal} is missing", key="sasl.jaas.config"
+            named = (
+                f"{_STRING}sub" if principal == "sub" else f"a claim {_STRING}... for the principal"
             )
+            raise ConfigError(f"sasl.jaas.config: {named} is missing", key="sasl.jaas.config")
         lifetime = options.get(_LIFETIME)
         self._lifetime = (
             _DEFAULT_LIFETIME if lifetime is None else _number(_LIFETIME, lifetime.reveal())
@@ -80,5 +81,6 @@ def _number(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise ConfigError(
-            f"sasl.jaas.config: {name} is not a number", key="sasl.jaas.config"
+            f"sasl.jaas.config: an option that begins with {name} is not a number",
+            key="sasl.jaas.config",
         ) from None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
+from reconciler import foreign_json
 from reconciler.errors import ForgeError
 from reconciler.forge.token import Token
 from reconciler.render.names import escaped
@@ -59,8 +60,8 @@ class Answer:
     def words(self) -> str:
         """What the host says about a failure, on one line, cut; "" if it says nothing readable."""
         try:
-            said = json.loads(self.body)
-        except (ValueError, RecursionError):
+            said = foreign_json.parse(self.body, most_bytes=foreign_json.ANSWER)
+        except foreign_json.UnreadableJson:
             return ""
         if not isinstance(said, dict):
             return ""

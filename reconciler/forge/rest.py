@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from reconciler import foreign_json
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.answers import Answer, failure, next_page
 from reconciler.forge.token import Token
 from reconciler.ports import Clock
+from reconciler.redaction import redact_url, redact_urls
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -59,12 +61,15 @@ def checked_address(address: str) -> str:
     split = urlsplit(address)
     if split.scheme not in {"http", "https"} or not split.hostname:
         raise UsageError(
-            f"{address!r} is no address of an API", hint="such as https://api.github.com"
+            f"{redact_url(address)!r} is no address of an API",
+            hint="such as https://api.github.com",
         )
     if split.username is not None or split.query or split.fragment:
         raise UsageError("the address of an API has no login, query or fragment in it")
     if split.scheme == "http" and not _is_loopback(split.hostname):
-        raise UsageError(f"{address} would send the token over an open line", hint="use https")
+        raise UsageError(
+            f"{redact_url(address)} would send the token over an open line", hint="use https"
+        )
     return address.rstrip("/")
 
 
@@ -281,7 +286,7 @@ class Rest:
             return Answer(status=response.status, headers=lower, body=b"".join(parts))
 
     def _unreachable(self, request: str, error: BaseException, *, unsure: bool) -> ForgeError:
-        words = str(error) or type(error).__name__
+        words = redact_urls(str(error)) or type(error).__name__
         if isinstance(error, TimeoutError | asyncio.TimeoutError):
             words = f"no answer within {self._bounds.total_seconds:.0f} s"
         if self._token is not None:
@@ -296,8 +301,8 @@ class Rest:
 
 def _decoded(answer: Answer, path: str) -> Json:
     try:
-        made: Json = json.loads(answer.body)
-    except (ValueError, RecursionError) as error:
+        made: Json = foreign_json.parse(answer.body, most_bytes=foreign_json.DOCUMENT)
+    except foreign_json.UnreadableJson as error:
         raise ForgeError(
             f"{path} answered with something that is no JSON",
             status=answer.status,

@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.errors import ConfigError, ForgeError
 from reconciler.forge.github import GitHub, Head, workflow_name
+from reconciler.forge.rest import Json
 from reconciler.forge.shapes import fact, maybe
 
 MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
@@ -15,13 +16,16 @@ MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
 _MEMBER: Final = "plan.json"
 
 
-async def reviewed_plan(host: GitHub, head: Head, *, workflow: str, artifact: str) -> str:
-    """The text of ``plan.json`` in an artifact of the run that belongs to this head, and to no other.
+async def reviewed_plan(
+    host: GitHub, number: int, head: Head, *, workflow: str, artifact: str
+) -> str:
+    """The text of ``plan.json`` in an artifact of the run that belongs to this pull request and head, and to no other.
 
     What it holds may come from a fork, so it proves nothing: ``apply`` makes the plan again and compares.
 
     Args:
         host: The repository that the workflow ran in.
+        number: The pull request that was reviewed.
         head: The head that was reviewed.
         workflow: File name of the workflow.
         artifact: Name of its artifact.
@@ -30,13 +34,13 @@ async def reviewed_plan(host: GitHub, head: Head, *, workflow: str, artifact: st
         ForgeError: There is no such run, or it left no such artifact.
         ConfigError: The artifact holds something else.
     """
-    run = await _run_of(host, head, workflow)
+    run = await _run_of(host, number, head, workflow)
     path = f"{host.path}/actions/runs/{run}/artifacts"
     async for one in host.rest.items(path, query={"name": artifact}, field="artifacts"):
         if maybe(one, "name") == artifact and one.get("expired") is not True:
-            number = fact(one, "id", int)
+            stored = fact(one, "id", int)
             content = await host.rest.download(
-                f"{host.path}/actions/artifacts/{number}/zip", most=MAX_PLAN_BYTES
+                f"{host.path}/actions/artifacts/{stored}/zip", most=MAX_PLAN_BYTES
             )
             return opened(content, where=f"artifact {artifact} of run {run}")
     raise ForgeError(
@@ -45,23 +49,43 @@ async def reviewed_plan(host: GitHub, head: Head, *, workflow: str, artifact: st
     )
 
 
-async def _run_of(host: GitHub, head: Head, workflow: str) -> int:
-    """The newest successful run for a head. The API's own filter is trusted for nothing."""
+async def _run_of(host: GitHub, number: int, head: Head, workflow: str) -> int:
+    """The newest successful run for a pull request and its head. The API's own filter is trusted for nothing.
+
+    The commit alone is not enough: a fork may open a pull request with the same head commit, and its run is newer.
+    """
     path = f"{host.path}/actions/workflows/{workflow_name(workflow)}/runs"
     query = {"head_sha": head.sha, "event": "pull_request", "status": "success"}
     runs = [
         fact(one, "id", int)
         async for one in host.rest.items(path, query=query, field="workflow_runs")
-        if maybe(one, "head_sha") == head.sha
+        if _is_of(one, number, head)
         and maybe(one, "conclusion") == "success"
         and maybe(one, "event") == "pull_request"
     ]
     if not runs:
         raise ForgeError(
-            f"no run of {workflow} for the head {head.sha} succeeded, so nothing was reviewed",
+            f"no run of {workflow} for pull request {number} with the head {head.sha} of {head.repository}"
+            " succeeded, so nothing was reviewed",
             hint="run the plan of the pull request again, or plan and apply with --expect-digest",
         )
     return max(runs)
+
+
+def _is_of(run: dict[str, Json], number: int, head: Head) -> bool:
+    """Whether a run was started by this pull request.
+
+    GitHub lists the pull requests of a run only while they are open and in the same repository; then the number decides.
+    Repository and branch of the head are always there, unless the fork is gone: such a run is of no head.
+    """
+    pulls = run.get("pull_requests")
+    listed = pulls if isinstance(pulls, list) else []
+    return (
+        maybe(run, "head_sha") == head.sha
+        and maybe(run, "head_repository.full_name").casefold() == head.repository.casefold()
+        and (not head.branch or maybe(run, "head_branch") == head.branch)
+        and (not listed or any(fact(one, "number", int) == number for one in listed))
+    )
 
 
 def opened(content: bytes, *, where: str) -> str:

@@ -3,11 +3,11 @@
 The client has a type of the same kind; neighbours do not import each other, and ten lines are cheaper than a floor.
 """
 
-from typing import Final, Never, final
+from typing import Never, final
 
 from reconciler.errors import UsageError
-
-_HIDDEN: Final = "<hidden>"
+from reconciler.redaction import SCRUBBED as _HIDDEN
+from reconciler.redaction import Scrubber, remember
 
 
 @final
@@ -29,6 +29,7 @@ class Token:
             raise UsageError("the token is empty")
         if not (self._text.isascii() and self._text.isprintable() and " " not in self._text):
             raise UsageError("the token holds characters that no token has (a line break?)")
+        remember(self._text)
 
     def reveal(self) -> str:
         """The text itself, for the one header that carries it."""
@@ -36,7 +37,7 @@ class Token:
 
     def hidden_in(self, text: str) -> str:
         """Words of a stranger without the token in them."""
-        return text.replace(self._text, _HIDDEN)
+        return Scrubber((self._text,))(text)
 
     def __repr__(self) -> str:
         return f"Token({_HIDDEN})"

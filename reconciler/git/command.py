@@ -4,7 +4,8 @@ What a repository or a shell can set must not change what we read or run a progr
 
 - ``GIT_DIR``, ``GIT_INDEX_FILE`` and their kin (set inside hooks) are dropped, so that the directory decides;
 - hooks, the file-system monitor, pagers, prompts and lazy fetches are off;
-- pathspecs are literal, replace refs are ignored, no lock is taken.
+- pathspecs are literal, replace refs are ignored, no lock is taken;
+- a bare repository is used only where it is named: one that lies among the files of a checkout is not a repository.
 
 The user's own configuration stays readable: ``safe.directory`` is honoured by git from there only.
 """
@@ -34,6 +35,8 @@ SWITCHES: Final = (
     "core.quotePath=false",
     "-c",
     "submodule.recurse=false",
+    "-c",
+    "safe.bareRepository=explicit",
 )
 
 _KEPT: Final = frozenset(
@@ -76,8 +79,8 @@ _KNOWN: Final = (
     ),
     (
         "safe.bareRepository",
-        "git is told to use no bare repository",
-        "leave safe.bareRepository at 'all' for this user: git config --global --unset safe.bareRepository",
+        "this folder is a bare repository, and none is used unless it is named",
+        "run it in a clone with files; if this is a clone, its files hold a bare repository: remove it there",
     ),
 )
 

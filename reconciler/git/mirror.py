@@ -10,6 +10,7 @@ from reconciler.git.command import run
 from reconciler.git.network import DEADLINE_SECONDS, fetch
 from reconciler.git.repository import Repository, Tree
 from reconciler.git.source import Source
+from reconciler.redaction import redact_url
 
 HEAD: Final = "refs/kquota/head"
 KEPT: Final = "refs/kquota/kept"
@@ -46,7 +47,7 @@ class Mirror:
     @property
     def shown(self) -> str:
         """Whom it follows, for people."""
-        return f"{self.source.address} ({self.branch or 'default branch'})"
+        return f"{redact_url(self.source.address)} ({self.branch or 'default branch'})"
 
     async def fetch(self) -> str:
         """The newest commit of the branch, brought here with its history.
@@ -61,6 +62,7 @@ class Mirror:
             ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options",
              self.source.address, f"+{wanted}:{HEAD}"),
             settings=self.source.variables,
+            repository=self._variables,
             deadline=self.deadline,
         )  # fmt: skip
         return self.commits.commit(HEAD)
@@ -89,13 +91,15 @@ class Mirror:
 
     def keep(self, commit: str) -> None:
         """Keep a commit, and no longer the one that was kept before."""
-        _ = run(self.folder, ("update-ref", KEPT, commit))
+        _ = run(self.folder, ("update-ref", KEPT, commit), variables=self._variables)
 
     def has(self, commit: str) -> bool:
         """Whether a commit is here."""
         return (
             (self.folder / "HEAD").exists()
-            and run(self.folder, ("cat-file", "-e", f"{commit}^{{commit}}"), answers=(0, 1, 128))[0] == 0
+            and run(
+                self.folder, ("cat-file", "-e", f"{commit}^{{commit}}"), answers=(0, 1, 128), variables=self._variables
+            )[0] == 0
         )  # fmt: skip
 
     def follows(self, newer: str, older: str) -> bool:
@@ -105,4 +109,9 @@ class Mirror:
     @property
     def commits(self) -> Repository:
         """The repository, for questions about commits and files; it has no work tree."""
-        return Repository(top=self.folder)
+        return Repository(top=self.folder, variables=self._variables)
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        """Git uses a bare repository only where it is named (``safe.bareRepository=explicit``)."""
+        return {"GIT_DIR": str(self.folder.absolute())}

@@ -15,7 +15,7 @@ from typing import Final
 
 from reconciler.errors import GitError
 from reconciler.git.command import SWITCHES, environment
-from reconciler.git.source import without_secrets
+from reconciler.redaction import redact_urls
 
 DEADLINE_SECONDS: Final = 120.0
 """Longest time for one fetch; a first one of a large history may need more."""
@@ -40,6 +40,7 @@ async def fetch(
     arguments: Sequence[str],
     *,
     settings: Mapping[str, str] = MappingProxyType({}),
+    repository: Mapping[str, str] = MappingProxyType({}),
     outer: Mapping[str, str] | None = None,
     deadline: float = DEADLINE_SECONDS,
 ) -> bytes:
@@ -51,15 +52,15 @@ async def fetch(
         directory: Where to run.
         arguments: Sub-command and its arguments.
         settings: Further git settings; they are handed over in the environment, so they may be secret.
+        repository: Which repository: ``GIT_DIR``, or nothing where the directory says it.
         outer: The environment; ``None`` = that of the process.
         deadline: Seconds.
 
     Raises:
         GitError: git is missing, took too long, or failed; without credentials in its words.
     """
-    process = await _begun(
-        directory, arguments, variables(os.environ if outer is None else outer, settings)
-    )
+    own = variables(os.environ if outer is None else outer, settings)
+    process = await _begun(directory, arguments, own | dict(repository))
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - both are pipes
     try:
         async with asyncio.timeout(deadline):
@@ -141,4 +142,4 @@ def _failure(name: str, code: int, said: bytes) -> GitError:
     lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "ssh:"))]
     words = "; ".join((told or lines)[-3:]) or f"it ended with code {code}"
-    return GitError(f"git {name} failed: {without_secrets(words)}")
+    return GitError(f"git {name} failed: {redact_urls(words)}")

@@ -76,16 +76,37 @@ class GitRefs:
         return run(self.top, arguments, given=given, variables=_AUTHOR)[1].decode("ascii").strip()
 
     def _local(self, ref: str) -> str:
-        code, answer = run(self.top, ("rev-parse", "--quiet", "--verify", ref), answers=(0, 1))
+        code, answer = run(
+            self.top, ("show-ref", "--verify", "--hash", "--", ref), answers=(0, 1, 128)
+        )
         return answer.decode("ascii").strip() if code == 0 else _NOTHING
 
     def _fetched(self, ref: str) -> str:
         """The remote's commit, brought here; zeros if the remote has no such ref."""
-        code, answer = run(self.top, ("ls-remote", "--exit-code", self.remote, ref), answers=(0, 2))
-        if code == 2:
-            return _NOTHING
-        _ = run(self.top, ("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{ref}"))
-        return answer.split(b"\t")[0].decode("ascii")
+        commit = self._at_remote(ref)
+        if commit != _NOTHING:
+            _ = run(self.top, ("fetch", "--quiet", "--no-tags", self.remote, f"+{ref}:{ref}"))
+        return commit
+
+    def _at_remote(self, ref: str) -> str:
+        """The remote's commit of the ref of exactly this name; zeros if there is none.
+
+        ``ls-remote`` and ``push`` match the ends of names: a branch ``refs/kquota/x`` (``refs/heads/refs/kquota/x``)
+        would be read and written instead.
+
+        Raises:
+            GitError: The remote has a branch or tag of the same name.
+        """
+        _, answer = run(self.top, ("ls-remote", self.remote, ref))
+        pairs = [line.partition("\t") for line in answer.decode("utf-8", "replace").splitlines()]
+        commits = {name: commit for commit, _, name in pairs}
+        others = sorted(name for name in commits if name.endswith(f"/{ref}"))
+        if others:
+            raise GitError(
+                f"{self.remote} has {others[0]}, which git takes for {ref}",
+                hint=f"delete it: git push {self.remote} :{others[0]}",
+            )
+        return commits.get(ref, _NOTHING)
 
     def _push(self, ref: str, commit: str, expected: str) -> None:
         lease = f"--force-with-lease={ref}:{expected}"
@@ -96,8 +117,7 @@ class GitRefs:
         )
         if code == 0:
             return
-        _, now = run(self.top, ("ls-remote", self.remote, ref))
-        if now.split(b"\t")[0].decode("ascii") != expected:
+        if self._at_remote(ref) != (expected or _NOTHING):
             raise _overtaken(ref)
         raise GitError(
             f"{ref} cannot be pushed to {self.remote}",

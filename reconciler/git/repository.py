@@ -4,7 +4,7 @@
 blobs are read by one ``cat-file --batch``, so that 10,000 manifests cost two processes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -28,13 +28,15 @@ _FETCH_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """A clone with a work tree.
+    """A clone with a work tree, or a bare repository.
 
     Attributes:
         top: Its top directory, absolute.
+        variables: Environment of its git commands; ``GIT_DIR`` for a bare repository, which is never searched for.
     """
 
     top: Path
+    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     @classmethod
     def around(cls, directory: Path) -> Self:
@@ -45,6 +47,12 @@ class Repository:
         """
         _, answer = run(directory, ("rev-parse", "--show-toplevel"))
         return cls(top=Path(answer.decode("utf-8", "surrogateescape").removesuffix("\n")))
+
+    def superproject(self) -> Path | None:
+        """The top of the repository that has this one as a submodule; ``None`` if this one stands by itself."""
+        _, answer = run(self.top, ("rev-parse", "--show-superproject-working-tree"))
+        outer = answer.decode("utf-8", "surrogateescape").removesuffix("\n")
+        return Path(outer) if outer else None
 
     def commit(self, revision: str = "HEAD") -> str:
         """The full id of the commit that a revision names.
@@ -59,6 +67,7 @@ class Repository:
             self.top,
             ("rev-parse", "--quiet", "--verify", f"{revision}^{{commit}}"),
             answers=(0, 1, 128),
+            variables=self.variables,
         )
         if code != 0:
             raise GitError(
@@ -73,14 +82,18 @@ class Repository:
         """Whether HEAD names a commit; a fresh ``git init`` has none."""
         return (
             run(
-                self.top, ("rev-parse", "--quiet", "--verify", "HEAD^{commit}"), answers=(0, 1, 128)
+                self.top,
+                ("rev-parse", "--quiet", "--verify", "HEAD^{commit}"),
+                answers=(0, 1, 128),
+                variables=self.variables,
             )[0]
             == 0
         )
 
     def is_shallow(self) -> bool:
         """Whether history was cut off when this was cloned."""
-        return run(self.top, ("rev-parse", "--is-shallow-repository"))[1].strip() == b"true"
+        arguments = ("rev-parse", "--is-shallow-repository")
+        return run(self.top, arguments, variables=self.variables)[1].strip() == b"true"
 
     def is_ancestor(self, older: str, newer: str = "HEAD") -> bool:
         """Whether ``newer`` was made on top of ``older``; a commit is its own ancestor."""
@@ -88,6 +101,7 @@ class Repository:
             self.top,
             ("merge-base", "--is-ancestor", self.commit(older), self.commit(newer)),
             answers=(0, 1),
+            variables=self.variables,
         )
         return code == 0
 
@@ -129,6 +143,11 @@ class Repository:
         )
         return tuple(sorted(_text(item[3:]) for item in answer.split(b"\0") if item))
 
+    def tracked(self, paths: Sequence[str]) -> frozenset[str]:
+        """The names in the index that are one of these paths or lie below one, relative to the top."""
+        _, answer = run(self.top, ("ls-files", "-z", "--cached", "--", *paths))
+        return frozenset(_text(item) for item in answer.split(b"\0") if item)
+
     def tree(self, revision: str = "HEAD") -> "Tree":
         """All files of a commit, listed.
 
@@ -136,14 +155,16 @@ class Repository:
             GitError: The revision is unknown.
         """
         commit = self.commit(revision)
-        _, answer = run(self.top, ("ls-tree", "-r", "-z", "--full-tree", commit))
+        _, answer = run(
+            self.top, ("ls-tree", "-r", "-z", "--full-tree", commit), variables=self.variables
+        )
         entries: dict[str, tuple[str, str]] = {}
         for line in answer.split(b"\0"):
             if line:
                 facts, _, path = line.partition(b"\t")
                 mode, _, oid = facts.decode("ascii").split(" ")
                 entries[_text(path)] = (mode, oid)
-        return Tree(top=self.top, commit=commit, entries=entries)
+        return Tree(top=self.top, commit=commit, entries=entries, variables=self.variables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +175,13 @@ class Tree:
         top: Top directory of the repository.
         commit: Full commit id.
         entries: Path relative to the top -> (mode, object id). Not to be changed by anyone.
+        variables: As of the repository.
     """
 
     top: Path
     commit: str
     entries: dict[str, tuple[str, str]] = field(repr=False)
+    variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def has(self, path: str) -> bool:
         """Whether a path is a file or a directory with files here."""
@@ -213,7 +236,7 @@ class Tree:
         if not order:
             return {}
         given = "".join(f"{oids[path]}\n" for path in order).encode("ascii")
-        _, answer = run(self.top, ("cat-file", "--batch"), given=given)
+        _, answer = run(self.top, ("cat-file", "--batch"), given=given, variables=self.variables)
         blobs: dict[str, bytes] = {}
         at = 0
         for path in order:

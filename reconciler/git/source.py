@@ -9,13 +9,13 @@ from typing import Final, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from reconciler.errors import GitError
+from reconciler.redaction import remember
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SCP: Final = re.compile(
     r"(?:[^/:@\s]+@)?[^/:@\s]{2,}:(?!:)"
 )  # git@host:path; one letter would be a drive
 _TRANSPORTS: Final = ("https", "http", "ssh", "git", "file")
-_SECRET_OF_URL: Final = re.compile(r"(?<=//)[^/@\s]*@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,7 @@ class Source:
             )
         named = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         header = "Authorization: Basic " + base64.b64encode(named.encode()).decode("ascii")
+        remember(unquote(parts.password or ""), header.rpartition(" ")[2])
         bare = parts.netloc.rpartition("@")[2]
         return cls(address=urlunsplit(parts._replace(netloc=bare)), header=header)
 
@@ -83,8 +84,3 @@ class Source:
             return {}
         parts = urlsplit(self.address)
         return {f"http.{parts.scheme}://{parts.netloc}/.extraHeader": self.header}
-
-
-def without_secrets(text: str) -> str:
-    """Words of git with nothing between ``//`` and ``@``."""
-    return _SECRET_OF_URL.sub("", text)

@@ -1,17 +1,21 @@
-"""The audit log: one JSON line per changed pair, only ever appended to, on disk before ``append`` returns.
+"""The audit log: JSON lines, only ever appended to, on disk before ``append`` returns.
 
 A line says who, when, which commit, which cluster, which entity and key, the value before and after, and what
-the broker said. The pipeline reads it (``ENTRY_FIELDS``); it is never read by an apply.
+the broker said. Each change has a line ``INTENDED`` before it is sent and a line with its outcome, which has the time
+of the former as ``intendedAt``. An outcome closes every open intent of its pair; ``UNKNOWN`` closes it only if the
+value was seen, since otherwise a later look decides.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
+from reconciler import foreign_json
 from reconciler.errors import InventoryError
 from reconciler.inventory.durable import append
+from reconciler.render.audit_intents import open_among, pair_name, take
 from reconciler.render.compact import compact
+from reconciler.render.output import json_text
 
 ENTRY_VERSION: Final = 1
 """Version of the line format, in every line as ``v``."""
@@ -42,6 +46,17 @@ class FileAuditLog:
         lines = [_ENCODE({"v": ENTRY_VERSION, **entry}) for entry in entries]
         text = "\n".join(lines) + "\n"
         append(self._path, (("\n" if self._is_cut_off() else "") + text).encode("ascii"))
+
+    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
+        """The intents without an outcome, by pair. Lines that are no entries of a known version are passed over.
+
+        Raises:
+            InventoryError: The file cannot be read.
+        """
+        if not self._path.exists():
+            return {}
+        entries = (entry for _, entry in _lines(self._path) if entry is not None)
+        return open_among(entries, cluster_id=cluster_id)
 
     def _is_cut_off(self) -> bool:
         try:
@@ -74,10 +89,13 @@ class StreamAuditLog:
         """
         try:
             for entry in entries:
-                _ = self._stream.write(_ENCODE({"v": ENTRY_VERSION, **entry}) + "\n")
+                _ = self._stream.write(json_text(_ENCODE({"v": ENTRY_VERSION, **entry})) + "\n")
             self._stream.flush()
         except (OSError, ValueError) as error:
             raise InventoryError(f"the audit log cannot be written: {error}") from error
+
+    def open_intents(self, cluster_id: str) -> None:
+        """A stream cannot be read back."""
 
 
 class MemoryAuditLog:
@@ -90,28 +108,51 @@ class MemoryAuditLog:
         """Keep the entries."""
         self.entries.extend(entries)
 
+    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
+        """The intents without an outcome, by pair."""
+        return open_among(self.entries, cluster_id=cluster_id)
+
 
 def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
     """All whole entries of a log, oldest first; a line that a crash cut off is passed over.
 
+    An outcome without a value from before gets that of its intent; ``null`` if the log has not got it any more.
+
     Raises:
         InventoryError: The file cannot be read, or a line is no audit entry of a version that we know.
+    """
+    intents: dict[str, dict[str, Mapping[str, object]]] = {}
+    for number, entry in _lines(path):
+        if entry is None:
+            raise InventoryError(
+                f"{path}:{number}: no audit entry of version {ENTRY_VERSION}",
+                hint="it was written by a newer kquota, or is no audit log",
+            )
+        of_cluster = intents.setdefault(str(entry.get("clusterId")), {})
+        intent = of_cluster.get(pair_name(entry.get("entity"), entry.get("key")), {})
+        take(of_cluster, entry)
+        if "settledAt" in entry and "before" not in entry:
+            yield {**entry, "before": intent.get("before")}
+        else:
+            yield entry
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, object] | None]]:
+    """Number and content of each whole line; ``None`` = no entry of a version that we know.
+
+    Raises:
+        InventoryError: The file cannot be read.
     """
     try:
         text = path.read_bytes()
     except OSError as error:
         raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
-    lines = text.split(b"\n")
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.split(b"\n"), start=1):
         if not line:
             continue
         try:
-            entry = json.loads(line)
+            entry = foreign_json.parse(line, most_bytes=foreign_json.ANSWER)
         except ValueError:
             continue
-        if not isinstance(entry, dict) or entry.get("v") != ENTRY_VERSION:
-            raise InventoryError(
-                f"{path}:{number}: no audit entry of version {ENTRY_VERSION}",
-                hint="it was written by a newer kquota, or is no audit log",
-            )
-        yield entry
+        known = isinstance(entry, dict) and entry.get("v") == ENTRY_VERSION
+        yield number, entry if known else None

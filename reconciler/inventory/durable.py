@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,16 @@ def replace(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise _cannot_write(path, error) from error
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what a killed :func:`replace` of this file left beside it. Call it only while no other process replaces it."""
+    target = path.resolve()
+    names = re.compile(rf"\.{re.escape(target.name)}\.[A-Za-z0-9_]+\.new")
+    with contextlib.suppress(OSError):
+        for beside in target.parent.iterdir():
+            if names.fullmatch(beside.name):
+                beside.unlink(missing_ok=True)
 
 
 def append(path: Path, content: bytes) -> None:

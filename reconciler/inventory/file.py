@@ -15,12 +15,16 @@ from types import TracebackType
 from typing import Final, Self
 
 from reconciler.errors import InventoryError, InventoryLocked
-from reconciler.inventory.durable import replace
+from reconciler.inventory.durable import remove_leftovers, replace
 from reconciler.inventory.format import ClusterRecords, decode, encode
 from reconciler.inventory.lock import FileLock
 from reconciler.inventory.writers import KnownWriter, Writer, check_alone
 from reconciler.ports import Clock
 from reconciler.quota.owned import Owned, RecordChange
+from reconciler.regular_files import read_regular
+
+MAX_BYTES: Final = 512 * 1024 * 1024
+"""Largest file of records; a million pairs have about 200 MB."""
 
 PATIENCE_SECONDS: Final = 10.0
 """How long to wait for the short lock; it is held for one read and one write of the file."""
@@ -90,6 +94,7 @@ class FileInventory:
                 writers={**before.writers, self._writer.id: known},
             )
             clusters = {**self._clusters, cluster_id: after}
+            remove_leftovers(self._path)
             replace(self._path, encode(clusters))
             self._clusters, self._stamp = clusters, self._stat()
 
@@ -116,7 +121,7 @@ class FileInventory:
             stamp = self._stat()
             if stamp is not None and stamp == self._stamp:
                 return
-            content = b"" if stamp is None else self._path.read_bytes()
+            content = b"" if stamp is None else read_regular(self._path, most=MAX_BYTES)
         except OSError as error:
             raise InventoryError(
                 f"{self._path} cannot be read: {error.strerror}",

@@ -20,11 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from reconciler import foreign_json
 from reconciler.errors import InventoryError, QuotaValueError
 from reconciler.inventory.writers import KnownWriter, writer_from_json, writer_to_json
 from reconciler.quota.entity import Entity, entity, sort_key
 from reconciler.quota.keys import Key
-from reconciler.quota.owned import Intent, Override, Owned, Owner, Owners, Pair, Record
+from reconciler.quota.owned import Backing, Intent, Override, Owned, Owner, Owners, Pair, Record
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
 from reconciler.render.compact import compact
@@ -67,8 +68,10 @@ def decode(content: bytes, *, where: str) -> dict[str, ClusterRecords]:
         InventoryError: It is damaged, no inventory, or of another format.
     """
     try:
-        document = json.loads(content.decode("ascii"), object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
+        document = foreign_json.parse(
+            content.decode("ascii"), most_bytes=foreign_json.DOCUMENT, pairs=_once
+        )
+    except ValueError as error:
         raise _damaged(where, str(error)) from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise InventoryError(f"{where} is no inventory of kquota", hint="name another file")
@@ -134,7 +137,7 @@ def _cluster(records: ClusterRecords) -> str:
             for subject, record in sorted(owned.records.items(), key=lambda item: sort_key(item[0]))
         ],
         "intents": [
-            (*subject, key, _number(intent.value), table.place(intent.owner), intent.at)
+            (*subject, key, *_intent_values(intent, table))
             for (subject, key), intent in _sorted(owned.intents)
         ],
         "drift": [(*subject, key, at) for (subject, key), at in _sorted(owned.drift_since)],
@@ -153,6 +156,14 @@ def _cluster(records: ClusterRecords) -> str:
 
 def _sorted(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
     return sorted(pairs.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
+
+
+def _intent_values(one: Intent, table: _OwnerTable) -> tuple[object, ...]:
+    """Three values, and two more where the intent carries the record that it rests on."""
+    made = _number(one.value), table.place(one.owner), one.at
+    if one.backing is None:
+        return made
+    return *made, one.backing.applied, table.place(one.backing.owner)
 
 
 def _override_values(one: Override) -> tuple[object, ...]:
@@ -200,12 +211,7 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
         owned=Owned(
             cluster_id=cluster_id,
             records=records,
-            intents={
-                pair: Intent(
-                    value=_read_number(rest[0]), owner=_at(owners, rest[1]), at=_float(rest[2])
-                )
-                for pair, rest in _pairs(value["intents"], 3)
-            },
+            intents={pair: _intent(rest, owners) for pair, rest in _pairs(value["intents"], 3, 5)},
             drift_since={pair: _float(rest[0]) for pair, rest in _pairs(value["drift"], 1)},
             orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
             overrides={(one.entity, one.key): one for one in overrides},
@@ -244,11 +250,24 @@ def _owners(limits: Limits, places: object, owners: Sequence[Owner]) -> Owners:
     return one, two, three, four, five
 
 
-def _pairs(rows: Iterable[object], more: int) -> Iterator[tuple[Pair, list[object]]]:
+def _intent(values: Sequence[object], owners: Sequence[Owner]) -> Intent:
+    backing = None
+    if len(values) > 3:
+        backing = Backing(applied=_float(values[3]), owner=_at(owners, values[4]))
+    return Intent(
+        value=_read_number(values[0]),
+        owner=_at(owners, values[1]),
+        at=_float(values[2]),
+        backing=backing,
+    )
+
+
+def _pairs(rows: Iterable[object], *more: int) -> Iterator[tuple[Pair, list[object]]]:
     for row in rows:
         values = _list(row)
-        if len(values) != 4 + more:
-            raise ValueError(f"{row!r} should have {4 + more} items")
+        if len(values) - 4 not in more:
+            counts = " or ".join(str(4 + one) for one in more)
+            raise ValueError(f"{row!r} should have {counts} items")
         yield (_entity(*values[:3]), Key(str(values[3]))), values[4:]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from reconciler import foreign_json
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.durable import PRIVATE
 
@@ -126,7 +127,7 @@ class FileLock:
 def _told(handle: int) -> str:
     """The holder's own words, as far as they can be read."""
     try:
-        told = json.loads(os.pread(handle, _MAX_TEXT, 0))
+        told = foreign_json.parse(os.pread(handle, _MAX_TEXT, 0), most_bytes=_MAX_TEXT)
         return str(
             Holder(
                 pid=int(told["pid"]),

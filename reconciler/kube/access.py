@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from reconciler.errors import ConfigError
+from reconciler.redaction import remember
 
 if TYPE_CHECKING:
     from kubernetes.aio.client import Configuration
@@ -120,6 +121,7 @@ def _token(folder: Path) -> str:
         ) from None
     if not found:
         raise ConfigError("the service account token is empty", hint=_HINT)
+    remember(found)
     return found
 
 

@@ -12,10 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
+from reconciler import foreign_json
 from reconciler.errors import Gone, KubernetesError
 from reconciler.kube import access as ways
 from reconciler.kube.access import Access
-from reconciler.kube.exchange import Exchange, OnRequest, Patience, Request, silent
+from reconciler.kube.exchange import LARGEST_ANSWER, Exchange, OnRequest, Patience, Request, silent
+from reconciler.kube.pages import Keep, read_pages, whole
 from reconciler.kube.served import ACCESS_REVIEWS, EVENTS, Resource
 from reconciler.ports import Clock
 
@@ -123,17 +125,19 @@ class Api:
         limit: int = 500,
         labels: str = "",
         fields: str = "",
+        keep: Keep = whole,
     ) -> Listing:
         """A whole collection, complete or an error: never a part of it.
 
         Args:
             resource: Of what.
             namespace: Where; ``None`` = in all namespaces.
-            limit: Objects per page.
+            limit: Objects per page, fewer where they are large.
             labels: Label selector.
             fields: Field selector.
+            keep: What is kept of each object; the rest of a page is gone before the next one is read.
         """
-        query = {"limit": str(limit), "labelSelector": labels, "fieldSelector": fields}
+        query = {"labelSelector": labels, "fieldSelector": fields}
         wanted = Request(
             verb="list",
             resource=resource,
@@ -142,28 +146,17 @@ class Api:
         )
         for _ in range(LIST_RESTARTS):
             try:
-                return await self._listed(wanted)
+                return await self._listed(wanted, limit, keep)
             except Gone:
                 # The continue token outlived the server's history; what was read so far is of another moment.
                 continue
-        return await self._listed(wanted)
+        return await self._listed(wanted, limit, keep)
 
-    async def _listed(self, wanted: Request) -> Listing:
-        items: list[Obj] = []
-        token = ""
-        while True:
-            more = {"continue": token} if token else {}
-            page = await self._object(replace(wanted, query={**wanted.query, **more}), None)
-            found = page.get("items", "")
-            if not isinstance(found, list | None) or not isinstance(page.get("metadata"), dict):
-                raise KubernetesError(f"{wanted}: the answer is no listing")
-            for item in found or ():  # Go writes an empty list as null
-                _ = item.get("metadata", {}).pop("managedFields", None)
-            items += found or ()
-            token = page["metadata"].get("continue") or ""
-            if not token:
-                version = str(page["metadata"].get("resourceVersion", ""))
-                return Listing(items=tuple(items), resource_version=version)
+    async def _listed(self, wanted: Request, limit: int, keep: Keep) -> Listing:
+        items, version = await read_pages(
+            lambda request: self._object(request, None), wanted, limit=limit, keep=keep
+        )
+        return Listing(items=tuple(items), resource_version=version)
 
     async def review(
         self,
@@ -377,8 +370,8 @@ class Api:
     async def _object(self, wanted: Request, patience: Patience | None) -> Obj:
         body = await self._exchange.answer(wanted, patience or self._patience)
         try:
-            found = json.loads(body)
-        except ValueError:
+            found = foreign_json.parse(body, most_bytes=LARGEST_ANSWER)
+        except foreign_json.UnreadableJson:
             found = None
         if not isinstance(found, dict):
             raise KubernetesError(f"{wanted}: the answer is no JSON object")

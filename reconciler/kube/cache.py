@@ -8,23 +8,41 @@ from collections.abc import Iterable, Mapping
 from sys import intern
 from typing import Any, Final
 
+from reconciler.kube.namespace_limits import (
+    EXCESS,
+    NamespaceLimits,
+    NamespaceUse,
+    excerpt,
+    excess_of,
+    place_of,
+)
 from reconciler.kube.resources import (
+    REQUESTED_AT,
     Obj,
     cluster_name_of,
     deletion_requested_at,
     document_of,
+    few_finalizers,
     generation_of,
     has_finalizer,
     labels_of,
+    metadata_of,
     name_of,
+    namespace_of,
     requested_at,
     resource_version_of,
     status_of,
     uid_of,
 )
 
-NOT_KEPT: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""An annotation as large as the object itself."""
+KEPT: Final = (
+    "name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+    "labels",
+)  # fmt: skip
+"""The metadata that is read here, besides one annotation and our finalizer. All else may be as large as its author likes."""
+
+MOST_REQUEST: Final = 128
+"""Longest value of the annotation that asks for a pass; a status has no more room for it."""
 
 SHARED_CHARACTERS: Final = 64
 """Longer texts are hardly ever equal."""
@@ -34,18 +52,24 @@ MOST_ENDED: Final = 10_000
 
 
 def slim(obj: Obj) -> Obj:
-    """The object without what nobody here reads: field managers and kubectl's own copy are two thirds of it.
+    """The object without what nobody here reads.
 
     What is left shares its keys and common words with all others: each object was parsed by itself, so that five
     thousand of them would hold five thousand copies of ``conditions``.
     """
-    metadata: dict[str, Any] = dict(obj.get("metadata", {}))
-    _ = metadata.pop("managedFields", None)
-    annotations = metadata.get("annotations")
-    if annotations and NOT_KEPT in annotations:
-        metadata["annotations"] = {k: v for k, v in annotations.items() if k != NOT_KEPT}
-    made: dict[str, Any] = _shared({**obj, "metadata": metadata})
+    made: dict[str, Any] = _shared(stripped(obj))
     return made
+
+
+def stripped(obj: Obj) -> Obj:
+    """The object with the metadata that is read here alone: field managers and annotations may be most of it."""
+    metadata = metadata_of(obj)
+    kept: dict[str, Any] = {name: metadata[name] for name in KEPT if name in metadata}
+    kept |= few_finalizers(metadata)
+    asked = requested_at(obj)
+    if asked is not None:
+        kept["annotations"] = {REQUESTED_AT: asked[:MOST_REQUEST]}
+    return {**{name: value for name, value in obj.items() if name != EXCESS}, "metadata": kept}
 
 
 def _shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
@@ -68,6 +92,7 @@ def _what_matters(obj: Obj) -> tuple[object, ...]:
         labels_of(obj),
         requested_at(obj),
         has_finalizer(obj),
+        excess_of(obj),
     )
 
 
@@ -94,9 +119,17 @@ class Cache:
     What is heard comes by three ways (watch, listings, answers to our own writes) and in no common order: a listing of
     many pages is older than what the watch told meanwhile, and an event may tell of a status that we have replaced
     since. So nothing older ever takes the place of something newer, and what was deleted does not come back.
+
+    Of each namespace as much is kept as its limits allow, and an excerpt of what is beyond them. An excerpt becomes a
+    document again when it is within the limits and a listing brings it anew.
+
+    Args:
+        limits: What is served of one namespace.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: NamespaceLimits | None = None) -> None:
+        self._limits = limits or NamespaceLimits()
+        self._uses: dict[str, NamespaceUse] = {}
         self._documents: dict[str, dict[str, Obj]] = {}
         self._cluster_of: dict[str, str] = {}
         self._departed: dict[str, dict[str, Obj]] = {}
@@ -120,6 +153,10 @@ class Cache:
             if cluster not in self.clusters
         }
 
+    def has(self, document: str) -> bool:
+        """Whether there is a ClientQuota of this ``namespace/name``, whichever cluster it refers to."""
+        return document in self._cluster_of
+
     def knows(self, obj: Obj) -> bool:
         """Whether this very ClientQuota (by uid) is there as far as we saw."""
         document = document_of(obj)
@@ -142,11 +179,28 @@ class Cache:
             # Deleted and made again between two looks: the first one departed.
             woken |= self.gone(earlier)
             earlier = None
-        self._documents.setdefault(cluster, {})[document] = slim(obj)
+        kept = slim(obj)
+        use = self._uses.setdefault(namespace_of(obj), NamespaceUse(self._limits))
+        _, created, size = place_of(kept)
+        moved = use.put(document, created=created, size=size)
+        if not use.serves(document):
+            kept = excerpt(kept, self._limits)
+        self._documents.setdefault(cluster, {})[document] = kept
         self._cluster_of[document] = cluster
-        if earlier is None or _what_matters(earlier) != _what_matters(obj):
+        if earlier is None or _what_matters(earlier) != _what_matters(kept):
             woken.add(cluster)
-        return frozenset(woken)
+        return frozenset(woken | self._excluded(use, moved))
+
+    def _excluded(self, use: NamespaceUse, moved: Iterable[str]) -> set[str]:
+        """Keep excerpts of documents that are beyond the limit by now; their clusters."""
+        woken: set[str] = set()
+        for document in moved:
+            cluster = self._cluster_of[document]
+            known = self._documents[cluster][document]
+            if not use.serves(document) and not excess_of(known):
+                self._documents[cluster][document] = excerpt(known, self._limits)
+                woken.add(cluster)
+        return woken
 
     def gone(self, obj: Obj) -> frozenset[str]:
         """A ClientQuota was deleted; one of the same name that was made since stays."""
@@ -158,6 +212,10 @@ class Cache:
         known = self._documents[cluster].pop(document)
         if not self._documents[cluster]:
             del self._documents[cluster]
+        use = self._uses[namespace_of(known)]
+        _ = use.remove(document)
+        if not len(use):
+            del self._uses[namespace_of(known)]
         if status_of(known).get("keys"):  # Else it left nothing, and nobody may ever ask for it.
             self._departed.setdefault(cluster, {})[document] = known
         return frozenset({cluster})

@@ -12,7 +12,7 @@ from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFou
 from reconciler.kube import served
 from reconciler.kube.api import Api, Review
 from reconciler.kube.cluster_file import read_clusters
-from reconciler.kube.credentials import NONE, NOT_FOUND, client_config, credentials_of
+from reconciler.kube.credentials import NONE, NOT_FOUND, client_config, granted_credentials
 from reconciler.kube.resources import Obj, name_of, operator_class_of, status_of
 from reconciler.kube.served import Resource
 from reconciler.kube.settings import Settings
@@ -92,6 +92,13 @@ def rights(settings: Settings) -> Iterator[Right]:
             resource=served.EVENTS,
             namespace=NAMESPACE_OF_CLUSTER_EVENTS,
             purpose="to tell of transitions of QuotaClusters",
+        )
+    if not settings.namespaces or settings.quota_clusters is None:
+        yield Right(
+            verb="get",
+            resource=served.DEFINITIONS,
+            name=served.CLIENT_QUOTA_DEFINITION,
+            purpose="to remove nothing while the definition of ClientQuota is being deleted",
         )
     for verb, resource, purpose in _OWN:
         yield Right(verb=verb, resource=resource, namespace=own, purpose=purpose)
@@ -180,5 +187,5 @@ async def _config(api: Api, settings: Settings, cluster: QuotaCluster) -> Client
             secret = await api.get(served.SECRETS, settings.operator_namespace, cluster.secret_name)
         except NotFound:
             raise CredentialsError(f"there is no Secret {place}", reason=NOT_FOUND) from None
-        credentials = credentials_of(secret)
+        credentials = granted_credentials(secret, cluster.name)
     return client_config(cluster, credentials, allow_references=settings.allow_references)

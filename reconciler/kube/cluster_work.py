@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from reconciler.errors import ConfigError, InventoryLocked, KquotaError
@@ -17,26 +18,29 @@ from reconciler.kube.cluster_state import SecretUse
 from reconciler.kube.found import Found
 from reconciler.kube.inventory import KubeInventory
 from reconciler.kube.records import entity_of
+from reconciler.kube.removals import might_remove
 from reconciler.kube.resources import (
+    FINALIZER_FIELDS,
     Obj,
     deletion_requested_at,
+    few_finalizers,
     generation_of,
     has_finalizer,
     is_terminating,
-    labels_of,
     requested_at,
     status_of,
     uid_of,
 )
 from reconciler.kube.settings import Settings
-from reconciler.kube.standing import Standing, cluster_problems, gather, stand
+from reconciler.kube.standing import Standing, cluster_problems, gather, grounds_of, stand
 from reconciler.kube.telling import Telling
 from reconciler.kube.writes import Writes
 from reconciler.loop import Passes, Turn, Wake
+from reconciler.loop.turns import needs_confirmation
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.ports import AuditLog, Clock, QuotaStore
+from reconciler.quota.change import Plan
 from reconciler.quota.claims import Settled
-from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.owned import Owned
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.report import Origin, Pass
@@ -75,6 +79,7 @@ class Surroundings:
         writes: The way to statuses, finalizers and events.
         clock: Time.
         audit: Where applies are noted.
+        refuses_removals: ``refuses_removals(name, plan)``: why no removal of a plan may be made now; "" = nothing is against it.
         fenced: Whether writes of an earlier leader may still land.
         looks_after: ``looks_after(cluster id, name)``: the name of the QuotaCluster that looks after a Kafka cluster.
         secret_of: The credentials of a cluster's session, for its status.
@@ -88,6 +93,7 @@ class Surroundings:
     writes: Writes
     clock: Clock
     audit: AuditLog
+    refuses_removals: Callable[[str, Plan], Awaitable[str]]
     fenced: Callable[[], bool]
     looks_after: Callable[[str, str], str]
     secret_of: Callable[[str], SecretUse | None]
@@ -137,7 +143,9 @@ class ClusterWork:
         error = found.report.error
         if error is not None:
             return Turn(retry=error.retriable, note=str(error))
-        return Turn(retry=bool(left), note=left)
+        # While writes of an earlier leader may land nothing is confirmed.
+        confirm = not self._around.fenced() and needs_confirmation(found.report)
+        return Turn(retry=bool(left), note=left, confirm=confirm)
 
     async def _look(self, obj: Obj, wake: Wake) -> Found:
         """Everything up to the end of the pass."""
@@ -156,7 +164,7 @@ class ClusterWork:
             behaves_as = answering.behaves_as
             self._alone(answering.id)
             expected = cluster.expected_cluster_id or _pinned(obj) or answering.id
-            owned = await self._read_records(expected)
+            owned = await self._read_records(expected, cluster)
             complete = await self._complete(wake, owned, cluster)
             if complete:
                 owned = self._inventory.seen_again()
@@ -173,13 +181,17 @@ class ClusterWork:
             report = await self._patiently(
                 cluster,
                 self._passes.run(
-                    ports, orders, settled.desired, counts_drift=not self._around.fenced()
+                    ports,
+                    orders,
+                    settled.desired,
+                    counts_drift=not self._around.fenced(),
+                    refuses_removals=partial(self._around.refuses_removals, self._name),
                 ),
             )
         except KquotaError as error:
             ended = self._around.clock.now()
             report = Pass(cluster=self._name, error=error, started_at=started, ended_at=ended)
-            await self._read_records_anyway(_known_id(obj, cluster))
+            await self._read_records_of(_known_id(obj, cluster), cluster)
         if taken is not None:
             standings = self._as_compared(taken)
         else:
@@ -201,20 +213,20 @@ class ClusterWork:
 
     # ---- the words of it ---------------------------------------------------------------------
 
-    async def _read_records(self, cluster_id: str) -> Owned:
+    async def _read_records(self, cluster_id: str, cluster: QuotaCluster | None) -> Owned:
         self._records_known = False
-        owned = await self._inventory.refresh(cluster_id)
+        owned = await self._inventory.refresh(cluster_id, cluster)
         self._records_known = True
         return owned
 
-    async def _read_records_anyway(self, cluster_id: str | None) -> None:
+    async def _read_records_of(self, cluster_id: str | None, cluster: QuotaCluster | None) -> None:
         """The records, where Kafka does not answer: without them nobody may be let go."""
         if self._records_known is not None:
             return
         self._records_known = True
         if cluster_id is not None:  # Else no cluster ever answered, and nothing was applied.
             with contextlib.suppress(KquotaError):  # Why the pass ended is more telling.
-                _ = await self._read_records(cluster_id)
+                _ = await self._read_records(cluster_id, cluster)
 
     def _as_compared(self, taken: Mapping[str, Standing]) -> Mapping[str, Standing]:
         """The documents as the pass knew them, with the statuses that they have by now; those that are gone left out.
@@ -231,8 +243,8 @@ class ClusterWork:
 
     def _gathered(self, standings: Mapping[str, Standing], unheld: frozenset[str]) -> Settled:
         """What all documents together ask for; what a status that cannot be read may own is asked for by nobody."""
-        unreadable = self._inventory.unreadable
-        subjects = (entity_of(one.obj) for name, one in standings.items() if name in unreadable)
+        unreadable, holding_up = self._inventory.unreadable, self._inventory.holding_up
+        subjects = (entity_of(one.obj) for name, one in standings.items() if name in holding_up)
         return gather(
             standings.values(),
             self._inventory.owned,
@@ -259,7 +271,7 @@ class ClusterWork:
 
     def _orders(self, cluster: QuotaCluster, expected: str, *, complete: bool) -> Orders:
         rules = cluster.rules(complete=complete)
-        if self._around.settings.namespaces or self._inventory.unreadable:
+        if self._around.settings.namespaces or self._inventory.holding_up:
             # To remove what nobody declared one has to have seen every namespace, and read every record.
             rules = replace(rules, exclusive=False)
         return Orders(
@@ -280,10 +292,7 @@ class ClusterWork:
         generation = self._generation
         known: dict[str, tuple[tuple[object, ...], Standing]] = {}
         for document, obj in self._around.cache.of(self._name).items():
-            # Labels are no part of the generation, and guards may ask for some.
-            token = (
-                uid_of(obj), generation_of(obj), deletion_requested_at(obj), labels_of(obj), generation,
-            )  # fmt: skip
+            token = (*grounds_of(obj), generation)
             earlier = self._known.get(document)
             if earlier is None or earlier[0] != token:
                 known[document] = token, stand(obj, {self._name: cluster})
@@ -368,33 +377,11 @@ def as_compared(before: Obj, now: Obj) -> Obj:
     """An object as a pass knew it, with the status and the finalizers that it has by now."""
     if before is now or _asked(before) == _asked(now):
         return now
-    metadata = {key: one for key, one in before["metadata"].items() if key != "finalizers"}
-    if "finalizers" in now["metadata"]:
-        metadata["finalizers"] = now["metadata"]["finalizers"]
+    metadata = {key: one for key, one in before["metadata"].items() if key not in FINALIZER_FIELDS}
+    metadata |= few_finalizers(now["metadata"])
     return {**before, "metadata": metadata, "status": status_of(now)}
 
 
 def _asked(obj: Obj) -> tuple[object, ...]:
     """All that an object asks for."""
     return uid_of(obj), generation_of(obj), deletion_requested_at(obj), requested_at(obj)
-
-
-def might_remove(owned: Owned, settled: Settled) -> bool:
-    """Whether we own something that nobody asks for any more; what is orphaned or frozen stays anyway."""
-    desired = settled.desired
-    frozen = desired.frozen
-    for subject, record in owned.records.items():
-        limits = desired.limits.get(subject)
-        if limits is not None and not any(
-            applied is not None and wanted is None
-            for applied, wanted in zip(record.applied, limits, strict=True)
-        ):
-            continue
-        for key, owner in record.pairs():
-            if (
-                (subject, key) not in owned.orphaned
-                and owner.document not in frozen
-                and (limits is None or limits[COLUMN_OF[key]] is None)
-            ):
-                return True
-    return False

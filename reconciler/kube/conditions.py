@@ -10,6 +10,7 @@ from typing import Any, Final
 from reconciler import errors
 from reconciler.kube.reasons import TABLE, Reason, Truth
 from reconciler.kube.resources import read_time, time_text
+from reconciler.render.names import escaped_lines
 
 MOST_CHARACTERS: Final = 1024
 """Longest message; the schema allows more, but nobody reads it, and five thousand objects hold one each."""
@@ -109,7 +110,8 @@ def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def bounded(text: str, most: int = MOST_CHARACTERS) -> str:
-    """The text, or its beginning and how much was left out."""
+    """The text with everything escaped that acts on a screen, or its beginning and how much was left out."""
+    text = escaped_lines(text)
     if len(text) <= most:
         return text
     mark = f" … ({len(text) - most} characters more)"
@@ -133,6 +135,7 @@ _OF_ERRORS: Final[tuple[tuple[type[errors.KquotaError], Reason], ...]] = (
     (errors.ConfigError, Reason.INVALID),
     (errors.StalePlan, Reason.PENDING),
     (errors.Interrupted, Reason.PENDING),
+    (errors.LeaseLost, Reason.PENDING),
 )
 """Closest class first."""
 

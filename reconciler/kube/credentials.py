@@ -22,6 +22,7 @@ from reconciler.client import ANYTHING, NOTHING, ClientConfig, properties
 from reconciler.client.config_keys import KEYS
 from reconciler.client.secret import Secret, scrubbed
 from reconciler.errors import ConfigError, CredentialsError
+from reconciler.kube.resources import GROUP
 from reconciler.manifest.cluster import QuotaCluster
 
 NOT_FOUND: Final = "SecretNotFound"
@@ -39,6 +40,9 @@ CONVENIENT: Final[Mapping[str, str]] = {
     "password": "sasl.password",
 }
 """Keys that other tools write, to the property that they mean."""
+
+GRANTED_TO: Final = f"{GROUP}/quota-cluster"
+"""Annotation of a Secret: the QuotaClusters that may use it, separated by commas."""
 
 _UNUSED: Final = frozenset({"ca.p12", "ca.password", "user.p12", "user.password", "ca.key"})
 """What Strimzi writes beside: the same in a format that is not needed here."""
@@ -74,6 +78,10 @@ NONE: Final = Credentials()
 """Of a cluster that asks for no Secret."""
 
 
+class SecretWithdrawn(CredentialsError):
+    """A Secret does not name the QuotaCluster in its annotation, so its credentials may not be used, nor a session with them."""
+
+
 def credentials_of(obj: Mapping[str, Any]) -> Credentials:
     """The client properties in a Secret as the API server gives it.
 
@@ -99,6 +107,31 @@ def credentials_of(obj: Mapping[str, Any]) -> Credentials:
         version=str(metadata.get("resourceVersion", "")),
         texts={key: Secret(text) for key, text in texts.items()},
     )
+
+
+def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
+    """The same, if the Secret names the QuotaCluster in its annotation.
+
+    Who writes a QuotaCluster chooses the Secret and the broker, so only the Secret can say who may have it.
+
+    Raises:
+        SecretWithdrawn: It does not.
+        CredentialsError: A value cannot be used.
+    """
+    metadata = obj.get("metadata") or {}
+    namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+    annotations = metadata.get("annotations")
+    text = annotations.get(GRANTED_TO, "") if isinstance(annotations, Mapping) else ""
+    names = [one.strip() for one in str(text).split(",") if one.strip()]
+    if cluster not in names:
+        value = ",".join([*names, cluster])
+        raise SecretWithdrawn(
+            f"Secret {namespace}/{name} is not given to QuotaCluster {cluster}: its annotation {GRANTED_TO} does not name it;"
+            f" run kubectl --namespace {namespace} annotate --overwrite secret {name} {GRANTED_TO}={value}",
+            reason=INVALID,
+            hint="whoever may change the Secret decides which QuotaClusters use it",
+        )
+    return credentials_of(obj)
 
 
 def _text(name: str, key: str, value: object) -> str:
@@ -156,9 +189,35 @@ def client_config(
     if not {_canonical(one) for one in merged} & {_CALL, _REQUEST}:
         merged[_CALL] = CALL_MILLISECONDS
     try:
-        return ClientConfig.from_mapping(merged, allowed=ANYTHING if allow_references else NOTHING)
+        config = ClientConfig.from_mapping(
+            merged, allowed=ANYTHING if allow_references else NOTHING
+        )
     except ConfigError as error:
         raise _judged(error, cluster, credentials) from None
+    if not allow_references:
+        _refuse_readable_secrets(config)
+    return config
+
+
+def _refuse_readable_secrets(config: ClientConfig) -> None:
+    """Passwords and tokens go to brokers whose certificate and name are checked, or not at all.
+
+    Raises:
+        ConfigError: The mechanism sends them as they are, and the connection is not verified TLS.
+    """
+    mechanism = "" if config.sasl is None else config.sasl.mechanism
+    if mechanism not in {"PLAIN", "OAUTHBEARER"}:
+        return
+    verified = config.tls is not None and config.tls.verify and config.tls.check_name
+    if not verified:
+        raise ConfigError(
+            f"sasl.mechanism={mechanism} sends the secret itself, so it needs security.protocol=SASL_SSL with verification of"
+            " the certificate and of the host name",
+            key="security.protocol"
+            if config.tls is None
+            else "ssl.endpoint.identification.algorithm",
+            hint="use TLS, or SCRAM-SHA-512, which never sends the password",
+        )
 
 
 def _canonical(key: str) -> str:

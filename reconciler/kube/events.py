@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from reconciler.kube.conditions import condition_of
 from reconciler.kube.reasons import TABLE, Reason, Row
+from reconciler.render.names import escaped_lines
 
 MOST_BYTES: Final = 1024
 """Longest note that the API server takes, in bytes (NoteLengthLimit of events.k8s.io/v1)."""
@@ -180,8 +181,8 @@ def _applied(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Ha
 
 
 def _cut(note: str) -> str:
-    """The note in at most so many bytes, whole characters of it."""
-    coded = note.encode("utf-8", "replace")
+    """The note, escaped, in at most so many bytes, whole characters of it."""
+    coded = escaped_lines(note).encode("utf-8", "replace")
     if len(coded) <= MOST_BYTES:
         return coded.decode("utf-8")
     return coded[: MOST_BYTES - 3].decode("utf-8", "ignore") + "…"

@@ -11,11 +11,12 @@ from typing import Final, NamedTuple, TypeAlias
 import aiohttp
 from yarl import URL
 
-from reconciler.errors import KubernetesAway
+from reconciler.errors import AnswerTooLarge, KubernetesAway
 from reconciler.kube.access import Access
 from reconciler.kube.refusals import refusal, wait_asked
 from reconciler.kube.served import Resource
 from reconciler.ports import Clock
+from reconciler.redaction import redact_urls
 
 OnRequest: TypeAlias = Callable[[str, str, str], None]
 """``on_request(verb, resource, code)`` after every try; code is the HTTP status, ``timeout`` or ``unreachable``."""
@@ -66,6 +67,7 @@ class Request:
         subresource: For example ``status``.
         query: Parameters.
         body: What is sent; it may hold secrets.
+        largest: Most bytes of an answer.
         repeatable: Whether another try is harmless although an earlier one may have been carried out.
     """
 
@@ -76,6 +78,7 @@ class Request:
     subresource: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
+    largest: int = LARGEST_ANSWER
     repeatable: bool = True
 
     @property
@@ -187,18 +190,18 @@ class Exchange:
             proxy=access.proxy,
             allow_redirects=False,
         ) as response:
-            body = await _bounded(response)
+            body = await _bounded(response, wanted)
             return _Answer(response.status, body, response.headers.get("Retry-After"))
 
 
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
-    """The whole body, unpacked, if it is not beyond all measure."""
+async def _bounded(response: aiohttp.ClientResponse, wanted: Request) -> bytes:
+    """The whole body, unpacked, if it is not larger than was allowed."""
     parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_any():
         size += len(part)
-        if size > LARGEST_ANSWER:
-            raise aiohttp.ClientPayloadError(f"the answer is larger than {LARGEST_ANSWER} bytes")
+        if size > wanted.largest:
+            raise AnswerTooLarge(f"{wanted}: the answer is larger than {wanted.largest} bytes")
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -209,4 +212,4 @@ def _words(error: Exception) -> str:
         return f"the certificate is not accepted: {error.certificate_error}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return " ".join(redact_urls(str(error)).split())[:300] or type(error).__name__

@@ -9,7 +9,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reconciler.kube.records import owned_from
-from reconciler.kube.resources import FINALIZER, Obj, resource_version_of, status_of
+from reconciler.kube.resources import (
+    FINALIZER,
+    Obj,
+    finalizer_place,
+    resource_version_of,
+    status_of,
+)
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.owned import Orphaned, Owned, Pair, RecordChange, Recorded
 from reconciler.quota.policy import DeletionPolicy, Policy
@@ -41,7 +47,7 @@ def adding(obj: Obj) -> list[dict[str, Any]]:
 
 def removing(obj: Obj) -> list[dict[str, Any]]:
     """A JSON patch that takes our finalizer off, wherever it stands, and no other."""
-    place = obj["metadata"]["finalizers"].index(FINALIZER)
+    place = finalizer_place(obj)
     path = f"/metadata/finalizers/{place}"
     return [{"op": "test", "path": path, "value": FINALIZER}, {"op": "remove", "path": path}]
 

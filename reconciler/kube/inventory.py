@@ -5,6 +5,7 @@ the ConfigMaps from the API server. What a pass learns is kept in memory until :
 statuses were written; intents are written at once, so that a crash in between loses no ownership.
 """
 
+import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -14,19 +15,16 @@ from reconciler.errors import Conflict, InventoryError
 from reconciler.kube import shards, shelf
 from reconciler.kube.api import Api
 from reconciler.kube.cache import Cache
+from reconciler.kube.confirmation import Confirmation, confirmation_of
 from reconciler.kube.finalizers import orphaned
-from reconciler.kube.overtaking import beside, with_news
-from reconciler.kube.records import (
-    entries_of,
-    live_documents,
-    owned_from,
-    release,
-    rest_of,
-)
+from reconciler.kube.holdings import holdings_of, live_documents, rest_of
+from reconciler.kube.overtaking import beside, owed, restored, with_news
+from reconciler.kube.records import owned_from, release
 from reconciler.kube.resources import Obj, document_of, name_of
 from reconciler.kube.served import CONFIG_MAPS
+from reconciler.manifest.cluster import QuotaCluster
+from reconciler.quota.budgets import RemovalCount
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.owned import (
     Intend,
     Intent,
@@ -36,7 +34,6 @@ from reconciler.quota.owned import (
     Pair,
     RecordChange,
 )
-from reconciler.quota.policy import DeletionPolicy
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
@@ -59,28 +56,37 @@ class KubeInventory:
     Attributes:
         owned: The records as far as this pass knows them; of no cluster where they could not be read.
         unreadable: Documents whose status cannot be read, and why. What they own is in no record, and is to be left alone.
+        holding_up: Those of them that have a grant: their entities are left alone whoever else asks for them.
     """
 
     def __init__(self, api: Api, cache: Cache, *, name: str, namespace: str) -> None:
         self._api, self._cache, self._name, self._namespace = api, cache, name, namespace
         self.owned = _UNREAD
+        self._loaded = _UNREAD
         self.unreadable: Mapping[str, InventoryError] = {}
+        self.holding_up: frozenset[str] = frozenset()
         self._kept = shards.Kept(rest=self.owned)
         self._stored: dict[str, Obj] = {}
         self._departed: dict[str, Obj] = {}
+        self._cluster: QuotaCluster | None = None
         # Of this pass: intents as they were written down, overrides as they were changed.
         self._intents: dict[Pair, Intent] = {}
         self._overrides: list[RecordChange] = []
 
-    async def refresh(self, cluster_id: str) -> Owned:
+    async def refresh(self, cluster_id: str, cluster: QuotaCluster | None = None) -> Owned:
         """The records as they stand in Kubernetes now.
+
+        Args:
+            cluster_id: Whose records.
+            cluster: The QuotaCluster, which says who has a grant; ``None`` = it is not known.
 
         Raises:
             InventoryError: A ConfigMap cannot be read.
             KubernetesError: The API server cannot be asked.
         """
         # Or what an earlier pass knew would be written over what has come since.
-        self.owned, self.unreadable = _UNREAD, {}
+        self.owned, self.unreadable, self._cluster = _UNREAD, {}, cluster
+        self.holding_up = frozenset()
         await self._read(cluster_id)
         self._intents, self._overrides = {}, []
         return self.seen_again()
@@ -89,15 +95,39 @@ class KubeInventory:
         """The same, after the cache has changed (a complete listing)."""
         self._departed.update(self._cache.take_departed(self._name))
         lost: dict[str, InventoryError] = {}
-        rest = release(self._kept.rest, self._departed.values(), unreadable=lost)
+        confirmation = self._confirmation()
+        rest = release(
+            self._kept.rest, self._departed.values(), unreadable=lost, confirmation=confirmation
+        )
         for document, error in lost.items():
             _LOG.warning("%s is gone and left limits that nobody owns now: %s", document, error)
             del self._departed[document]
         unreadable: dict[str, InventoryError] = {}
-        documents = self._cache.of(self._name).values()
-        self.owned = owned_from(rest.cluster_id, documents, rest, unreadable=unreadable)
+        documents = self._cache.of(self._name)
+        self._loaded = owned_from(
+            rest.cluster_id,
+            documents.values(),
+            rest,
+            unreadable=unreadable,
+            confirmation=confirmation,
+        )
+        self.owned = restored(self._loaded, documents.keys() - unreadable.keys())
         self.unreadable = unreadable
+        # What a document without a grant says of its records holds up none but itself.
+        self.holding_up = frozenset(
+            document
+            for document in unreadable
+            if self._cluster is None or confirmation.has_grant(documents[document])
+        )
         return self.owned
+
+    def _confirmation(self) -> Confirmation:
+        return confirmation_of(self._kept.holdings, self._cluster)
+
+    @property
+    def has_ledger(self) -> bool:
+        """Whether there are ConfigMaps of this cluster id; without any nothing was applied to it, whatever statuses say."""
+        return self._kept.rest.known
 
     async def load(self, cluster_id: str) -> Owned:
         """The records of the pass under way.
@@ -123,57 +153,51 @@ class KubeInventory:
         intents = [one for one in changes if isinstance(one, Intend)]
         self._intents.update({(one.entity, one.key): one.intent for one in intents})
         if intents or self._overrides:
-            live = live_documents(self._cache.of(self._name).values())
             # No status was written yet, so nothing leaves a ConfigMap for one.
+            live = self._holding(self._cache.of(self._name))
+            self._list_holdings(live, complete=False)
             await self._save(live, self._intents, shrinks=False)
 
-    async def flush(self, *, live: Collection[str], unsaved: Collection[str]) -> None:
-        """Write what no status holds, and forget intents whose result a status holds.
+    async def flush(self, *, live: Collection[str], complete: bool = False) -> None:
+        """Write what no status holds, and what statuses hold; forget intents whose result a status holds.
 
         Args:
             live: Documents whose status goes on holding their records; all others' records move to ConfigMaps.
-            unsaved: Documents whose status was not written: what it does not hold stays, or becomes, an intent.
+            complete: Whether every document was listed in this pass; else what others hold stays in the ledger.
 
         Raises:
             KubernetesError: A ConfigMap could not be written.
         """
         if not self.owned.cluster_id:
             return
-        holding = live_documents(
-            obj
-            for document, obj in self._cache.of(self._name).items()
-            if document in live and document not in self.unreadable
-        )
-        kept = self._owed(unsaved)
-        kept |= {
-            pair: intent
-            for pair, intent in self._intents.items()
-            if intent.owner.document in unsaved
-        }
-        await self._save(holding, kept, shrinks=True)
+        holding = self._holding(live)
+        self._list_holdings(holding, complete=complete)
+        await self._save(holding, {}, shrinks=True)
         self._departed.clear()
 
-    def _owed(self, unsaved: Collection[str]) -> dict[Pair, Intent]:
-        """Records that a status should hold by now and does not, as intents: what is live as intended was applied.
+    def _holding(self, documents: Collection[str]) -> Mapping[str, Entity]:
+        """Those of the documents whose statuses hold records."""
+        return live_documents(
+            obj
+            for document, obj in self._cache.of(self._name).items()
+            if document in documents and document not in self.unreadable
+        )
 
-        Such as those of what was adopted, for which nothing had to be sent.
-        """
-        present = self._cache.of(self._name)
-        held: dict[str, dict[Key, tuple[float | None, DeletionPolicy | None]]] = {
-            document: {
-                one.key: (one.applied, one.owner.deletion_policy)
-                for one in entries_of(self.owned.cluster_id, present[document])
-            }
-            for document in present.keys() & set(unsaved) - self.unreadable.keys()
-        }
-        made: dict[Pair, Intent] = {}
-        for subject, record in self.owned.records.items() if held else ():
-            for key, owner in record.pairs():
-                applied = record.applied[COLUMN_OF[key]]
-                known = held.get(owner.document)
-                if known is not None and known.get(key) != (applied, owner.deletion_policy):
-                    made[subject, key] = Intent(value=applied, owner=owner)
-        return made
+    def _list_holdings(self, holding: Mapping[str, Entity], *, complete: bool) -> None:
+        """List for the ledger what these documents hold; what those hold that were not seen stays in it."""
+        before = self._kept.holdings
+        if self._cluster is None or (before is None and not complete):
+            return
+        visible = {*self._cache.of(self._name), *self._departed} - self.unreadable.keys()
+        holdings = holdings_of(
+            self.owned,
+            holding,
+            before=before,
+            absent=lambda document: (
+                not (document in visible or (complete and not self._cache.has(document)))
+            ),
+        )
+        self._kept = replace(self._kept, holdings=holdings)
 
     async def leave_behind(self, cluster_id: str, objects: Collection[Obj]) -> None:
         """Keep, as orphaned, what documents that go applied to another cluster than that of this pass.
@@ -189,19 +213,23 @@ class KubeInventory:
             _ = other._cache.seen(obj)
             _ = other._cache.gone(obj)
         owned = await other.refresh(cluster_id)
+        if not other.has_ledger:
+            return
         names = {document_of(obj) for obj in objects}
-        await other.write(cluster_id, orphaned(names, owned))
-        await other.flush(live=(), unsaved=())
+        left = orphaned(names, owned)
+        if left:
+            await other.write(cluster_id, left)
+            await other.flush(live=())
 
     # ---- removals of the window (loop.RemovalStore) ------------------------------------------
 
-    async def load_removals(self) -> Mapping[float, int]:
-        """When -> how many, as the ledger says."""
+    async def load_removals(self) -> Sequence[RemovalCount]:
+        """All counts, as the ledger says."""
         return self._kept.removals
 
-    async def save_removals(self, counts: Mapping[float, int]) -> None:
+    async def save_removals(self, counts: Sequence[RemovalCount]) -> None:
         """Put these in place of the old ones; written with the intents, before anything is sent."""
-        self._kept = replace(self._kept, removals=dict(counts))
+        self._kept = replace(self._kept, removals=tuple(counts))
 
     # ---- ConfigMaps --------------------------------------------------------------------------
 
@@ -210,7 +238,7 @@ class KubeInventory:
             CONFIG_MAPS, self._namespace, labels=shards.selector(cluster_id)
         )
         self._stored = {name_of(one): one for one in found.items}
-        self._kept = shards.read(cluster_id, found.items)
+        self._kept = await asyncio.to_thread(shards.read, cluster_id, found.items)
 
     async def _save(
         self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent], *, shrinks: bool
@@ -229,10 +257,20 @@ class KubeInventory:
         self, live: Mapping[str, Entity], intents: Mapping[Pair, Intent], *, shrinks: bool
     ) -> None:
         rest = rest_of(self.owned, live)
-        rest = replace(rest, intents={**intents, **rest.intents})
+        carried = owed(
+            self._loaded,
+            self.owned,
+            self._cache.of(self._name),
+            live,
+            listed=self._kept.holdings is not None,
+        )
+        rest = replace(rest, intents={**intents, **rest.intents, **carried})
         if not shrinks:
             rest = beside(self._kept.rest, rest)
-        kept, wanted = shards.config_maps(replace(self._kept, rest=rest), namespace=self._namespace)
+        # In a thread: meanwhile events, probes and other clusters are served.
+        kept, wanted = await asyncio.to_thread(
+            shards.config_maps, replace(self._kept, rest=rest), namespace=self._namespace
+        )
         await shelf.put(self._api, self._namespace, self._stored, wanted)
         self._kept = kept
 
@@ -244,7 +282,7 @@ class KubeInventory:
         overrides = theirs.rest.with_changes(self._overrides).overrides
         owned = with_news(self.owned, mine.rest, theirs.rest)
         self.owned = replace(owned, overrides=overrides)
-        self._kept = replace(theirs, removals=mine.removals)
+        self._kept = replace(theirs, removals=mine.removals, holdings=mine.holdings)
 
 
 class KubeRemovals:
@@ -253,10 +291,10 @@ class KubeRemovals:
     def __init__(self, inventory: KubeInventory) -> None:
         self._inventory = inventory
 
-    async def load(self) -> Mapping[float, int]:
-        """When -> how many."""
+    async def load(self) -> Sequence[RemovalCount]:
+        """All counts."""
         return await self._inventory.load_removals()
 
-    async def save(self, counts: Mapping[float, int]) -> None:
+    async def save(self, counts: Sequence[RemovalCount]) -> None:
         """Put these in place of the old ones."""
         await self._inventory.save_removals(counts)

@@ -79,6 +79,7 @@ class Election:
         renew: How often it is renewed, and looked at by those who stand by.
         deadline: After so long without a renewal it counts as lost; the rest of ``duration`` is for ending.
         fence: For how long after a takeover what the one before sent may still land.
+        stall: After so long without progress of the program's event loop the Lease is not renewed any more.
     """
 
     namespace: str
@@ -88,6 +89,7 @@ class Election:
     renew: float = 2.0
     deadline: float = 10.0
     fence: float = 90.0
+    stall: float = 60.0
 
     def __post_init__(self) -> None:
         if not 0 < self.renew < self.deadline < self.duration:
@@ -118,6 +120,11 @@ def _nobody(leading: bool) -> None:  # noqa: FBT001 - a callback's only argument
     """Nobody counts."""
 
 
+def _nothing() -> str:
+    """Nothing is in the way."""
+    return ""
+
+
 class Leader:
     """A candidate, then perhaps the leader, once. Made inside a running loop.
 
@@ -133,6 +140,7 @@ class Leader:
         *,
         clock: Clock,
         told: Callable[[bool], None] = _nobody,
+        hindrance: Callable[[], str] = _nothing,
     ) -> None:
         self.elected = asyncio.Event()
         self.lost = asyncio.Event()
@@ -140,6 +148,9 @@ class Leader:
         self._election = election
         self._clock = clock
         self._told = told
+        self._hindrance = (
+            hindrance  # Why the Lease must not be taken or renewed now, "" if it may be.
+        )
         self._me = f"{election.identity[:200]}_{secrets.token_hex(4)}"
         self._seen: _Seen | None = None
         self._certain_until: float | None = None
@@ -205,7 +216,9 @@ class Leader:
         while not resign.is_set():
             began = self._clock.monotonic()
             try:
-                if await self._within(self._election.deadline / 2, self._attempt):
+                if not self._hindrance() and await self._within(
+                    self._election.deadline / 2, self._attempt
+                ):
                     self._certain_until = began + self._election.deadline
                     return True
             except KquotaError as error:
@@ -263,6 +276,8 @@ class Leader:
     async def _renew(self) -> None:
         """Renew, as often as it takes and the deadline lets us."""
         while True:
+            if hindrance := self._hindrance():
+                raise LeaseLost(f"the Lease is not renewed any more: {hindrance}")
             began = self._clock.monotonic()
             left = (self._certain_until or 0.0) - began
             if left <= 0:

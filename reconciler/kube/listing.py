@@ -6,7 +6,7 @@ from typing import Final
 
 from reconciler.errors import KubernetesError
 from reconciler.kube.api import Api
-from reconciler.kube.cache import Cache
+from reconciler.kube.cache import Cache, stripped
 from reconciler.kube.resources import Obj, name_of
 from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
 
@@ -47,7 +47,7 @@ class Everything:
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
             try:
-                found = await self._api.list(CLIENT_QUOTAS, namespace, limit=PAGE)
+                found = await self._api.list(CLIENT_QUOTAS, namespace, limit=PAGE, keep=stripped)
             except KubernetesError as error:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False

@@ -85,8 +85,11 @@ class LostWork:
             return set()
         if cluster_id:
             owned = await inventory.refresh(cluster_id)
-            await inventory.write(cluster_id, finalizers.orphaned(leaving, owned))
-            await inventory.flush(live=[one for one in documents if one not in leaving], unsaved=())
+            left = finalizers.orphaned(leaving, owned)
+            if left and inventory.has_ledger:
+                staying = [one for one in documents if one not in leaving]
+                await inventory.write(cluster_id, left)
+                await inventory.flush(live=staying)
         return await self._writes.patches(
             (obj, finalizers.removing(obj)) for obj in leaving.values()
         )

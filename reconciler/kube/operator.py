@@ -25,12 +25,16 @@ from reconciler.kube.cache import Cache
 from reconciler.kube.cluster_file import read_clusters
 from reconciler.kube.cluster_state import SecretUse
 from reconciler.kube.cluster_work import ClusterWork, Surroundings
+from reconciler.kube.event_buffer import Taken
 from reconciler.kube.inventory import KubeInventory, KubeRemovals
 from reconciler.kube.keepers import Keepers
-from reconciler.kube.leader import Election, Leader
+from reconciler.kube.leader import Election
+from reconciler.kube.leading_store import LeadingSessions
+from reconciler.kube.lease_thread import LeaseThread
 from reconciler.kube.listing import Everything
 from reconciler.kube.loops import LOST, Loops
 from reconciler.kube.lost_work import LostWork
+from reconciler.kube.removals import DefinitionGuard
 from reconciler.kube.resources import (
     CLIENT_QUOTAS,
     GROUP,
@@ -118,7 +122,7 @@ class Operator:
     ) -> None:
         self._settings, self._api, self._sessions = settings, api, sessions
         self._clock, self._metrics = clock, metrics
-        self._cache = Cache()
+        self._cache = Cache(settings.namespace_limits)
         self._writes = Writes(api, cache=self._cache, clock=clock, identity=settings.identity)
         self._loops = Loops(
             self._cache,
@@ -138,9 +142,10 @@ class Operator:
             wake=self._loops.wake,
             heard=partial(self._heard, "listing"),
         )
-        self._leader: Leader | None = None
+        self._leader: LeaseThread | None = None
         self._heard_at: float | None = None
         self._keepers = Keepers(self._cache)
+        self._definition = DefinitionGuard(api, self._cache)
         self._closing: set[asyncio.Future[None]] = set()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -157,8 +162,8 @@ class Operator:
             name=self._settings.lease_name,
             identity=self._settings.identity,
         )
-        leader = self._leader = Leader(
-            self._api, election, clock=self._clock, told=self._metrics.leader
+        leader = self._leader = LeaseThread(
+            self._connect, election, clock=self._clock, report=self._metrics.leader
         )
         self._metrics.leader(False)  # noqa: FBT003 - the one fact it tells
         resign = asyncio.Event()
@@ -174,6 +179,14 @@ class Operator:
             _ = holding.cancel()
         if holding.done() and not holding.cancelled():
             holding.result()
+
+    async def _connect(self) -> Api:
+        """A connection of the Lease's own: it waits for no other request."""
+        return await Api.connect(
+            self._settings.kubeconfig,
+            clock=self._clock,
+            on_request=partial(_counted, self._metrics),
+        )
 
     async def _lead(self, stop: asyncio.Event, lost: asyncio.Event | None = None) -> None:
         ended = asyncio.Event()
@@ -202,8 +215,8 @@ class Operator:
                 return  # Some namespace cannot be listed; the others need not wait for it.
             await self._clock.sleep(min(pace.first_retry * 2.0**failures, 10.0))
 
-    def _watched(self) -> dict[tuple[str, str, str], watching.Taken]:
-        made: dict[tuple[str, str, str], watching.Taken] = {
+    def _watched(self) -> dict[tuple[str, str, str], Taken]:
+        made: dict[tuple[str, str, str], Taken] = {
             (GROUP, VERSION, CLIENT_QUOTAS): self._client_quota
         }
         if self._settings.quota_clusters is None:
@@ -278,10 +291,11 @@ class Operator:
             settings=self._settings,
             cache=self._cache,
             list_everything=self._list,
-            sessions=self._sessions,
+            sessions=LeadingSessions(self._sessions, lambda: leader is None or leader.leading),
             writes=self._writes,
             clock=self._clock,
             audit=StreamAuditLog(sys.stdout),
+            refuses_removals=self._definition.refusal,
             fenced=lambda: leader is not None and leader.fenced,
             looks_after=self._keepers.of,
             secret_of=self._secret_of,

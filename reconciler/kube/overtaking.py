@@ -1,9 +1,15 @@
 """Records in ConfigMaps while others write, or before a status has taken over: what must not get lost in between."""
 
+import contextlib
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from reconciler.errors import InventoryError
+from reconciler.kube.records import entries_of
+from reconciler.kube.resources import Obj
+from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.owned import NO_RECORD, Owned
+from reconciler.quota.owned import NO_RECORD, Backing, Intent, Owned, Pair
 
 
 def beside(before: Owned, after: Owned) -> Owned:
@@ -18,6 +24,7 @@ def beside(before: Owned, after: Owned) -> Owned:
     return replace(
         after,
         records=records,
+        intents={**before.intents, **after.intents},
         drift_since={**before.drift_since, **after.drift_since},
         orphaned=after.orphaned | (before.orphaned - renewed),
     )
@@ -46,3 +53,61 @@ def with_news(mine: Owned, before: Owned, now: Owned) -> Owned:
         if made != NO_RECORD:
             records[subject] = made
     return replace(mine, records=records, orphaned=frozenset(orphaned))
+
+
+def owed(
+    before: Owned,
+    after: Owned,
+    objects: Mapping[str, Obj],
+    live: Mapping[str, Entity],
+    *,
+    listed: bool,
+) -> dict[Pair, Intent]:
+    """Records of live documents that their statuses do not show yet, as intents that carry them.
+
+    A record counts where the ledger lists it and the status of its document shows it. The ledger is written first, so
+    an intent carries the record until the status was written too.
+
+    Args:
+        before: The records as statuses and ConfigMaps had them when the pass began.
+        after: The records now.
+        objects: The ClientQuotas as they are by now, by name.
+        live: Documents whose status goes on holding their records, with their entities.
+        listed: Whether the ledger lists what live documents hold. Else a status has to show the value, too.
+    """
+    made: dict[Pair, Intent] = {}
+    for subject, record in after.records.items():
+        if before.records.get(subject) is record:
+            continue
+        for key, owner in record.pairs():
+            applied = record.applied[COLUMN_OF[key]]
+            if applied is None or live.get(owner.document) != subject:
+                continue
+            shown: list[float | None] = []
+            with contextlib.suppress(InventoryError):
+                shown = [
+                    one.applied
+                    for one in entries_of(after.cluster_id, objects[owner.document])
+                    if one.key is key and one.applied is not None
+                ]
+            if applied in shown or (listed and shown):
+                continue
+            intent = after.intents.get((subject, key)) or Intent(value=applied, owner=owner)
+            made[subject, key] = replace(intent, backing=Backing(applied=applied, owner=owner))
+    return made
+
+
+def restored(owned: Owned, documents: Collection[str]) -> Owned:
+    """The records with those that intents carry, where no status shows one.
+
+    Args:
+        owned: The records, as statuses and ConfigMaps have them.
+        documents: The live documents.
+    """
+    records = dict(owned.records)
+    for (subject, key), intent in owned.intents.items():
+        backing, record = intent.backing, records.get(subject, NO_RECORD)
+        owner = record.owners[COLUMN_OF[key]]
+        if backing is not None and (owner is None or owner.document not in documents):
+            records[subject] = record.with_pair(key, backing.applied, backing.owner)
+    return replace(owned, records=records)

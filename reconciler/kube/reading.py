@@ -261,10 +261,18 @@ class Reading:
 
     def _quiet(self, pair: Pair, live: float | None) -> KeyReading:
         """Nothing was said of it: in sync, or drift that nobody wants to hear of, or that does not count yet."""
-        applied = self.applied(pair)
+        applied, preview = self.applied(pair), self.report.preview
+        twins = () if preview is None else preview.plan.shadowing_twins
+        shadowed = [twin.shadow_message for twin in twins if twin.entity == pair[0]]
+        if shadowed:
+            return KeyReading(
+                reason=Reason.TWIN_SPELLING,
+                cause=Cause.IN_SYNC.value,
+                message=escaped("; ".join(shadowed)),
+                live=live,
+            )
         if applied is None or same_value(pair[1], applied, live):
             return KeyReading(reason=Reason.SYNCED, live=live)
-        preview = self.report.preview
         disabled = preview is not None and preview.drift_mode is DriftMode.DISABLED
         message = "changed by somebody else; driftDetection is Disabled" if disabled else ""
         return KeyReading(reason=Reason.SYNCED, cause=Cause.DRIFT.value, message=message, live=live)

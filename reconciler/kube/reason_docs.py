@@ -39,6 +39,21 @@ To have something looked at again now, and wait for it: `kquota reconcile NAME -
 | Ready, but clients are not limited | Limits are per broker, and a closer level wins: `kquota resolve --user U --client-id C`. See [semantics.md](semantics.md). |
 | Ready, but the live value is another one | `Drifted`, `OverrideActive`, `ObserveOnly` and `PolicyRestricted` are Ready on purpose: nothing is wrong with the document. |
 | Argo CD says Progressing for ever | Its health script is not installed: see [argo-and-flux.md](argo-and-flux.md). |
+| after `kubectl delete crd` the message says that the definition is being deleted | [A deleted definition](#a-deleted-definition) |
+
+## A deleted definition
+
+`kubectl delete crd clientquotas.kafka-quotas.io` deletes every ClientQuota. While the definition is being deleted or is gone, no limit is
+removed from Kafka: the QuotaCluster says `GuardRefused`, and the documents say `Deleting`. The deletion cannot be taken back.
+
+1. The documents go after `operator.deletionTimeout` (10 minutes), and then the definition. To let them go at once, run
+   `kquota operator release --all --operator-namespace NAMESPACE --stop-deployment NAME`, and start the operator again afterwards.
+2. Apply the definitions again, with `helm upgrade` or from `crds/`.
+3. Restore the documents from git. Their limits, listed as orphaned meanwhile, are adopted.
+
+This needs the right to `get` the CustomResourceDefinition `clientquotas.kafka-quotas.io`, which the chart's ClusterRole has. With Roles only
+(`watch.namespaces` and `quotaClusters.fromFile`) the operator cannot know it, and the [removal budgets](policy.md#removal-budgets) alone
+bound what is removed: 10 limits an hour and namespace. There set `guards.maxRemovals: 0` before you delete the definition.
 
 ## All reasons
 
@@ -53,7 +68,7 @@ Flux and Argo CD stop waiting then.
 _CONDITIONS: Final = """
 `Ready`, `Drifted`, `Conflict` and `Paused` are always there; `Reconciling` and `Stalled` only while they are true. A time changes
 when a status flips and at no other time. `Drifted` is Unknown (`NotCompared`) while nothing is compared. It becomes True after two
-looks in a row, so that a broker that lags is not taken for somebody; corrections wait for that, too.
+observations in a row, three seconds apart, so that a broker that lags is not taken for somebody; corrections wait for that, too.
 
 Events tell of transitions: a document that becomes ready the first time has none. Besides those of the table there are
 `DriftDetected`, `DriftCorrected`, `DriftOver`, `Reconciled` (in order again, or another limit in force), `Resumed`, and `Released`

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     """Why a resource is, or is not, ready; worst first."""
 
     DELETING = "Deleting"
+    NAMESPACE_LIMIT = "NamespaceLimit"
     INVALID = "Invalid"
     REFERENCE_REFUSED = "ReferenceRefused"
     CLUSTER_NOT_FOUND = "ClusterNotFound"
@@ -137,8 +138,15 @@ ROWS: Final = (
         says="it was deleted; its limits are being removed first",
         helps="Wait. After deletionTimeout (10 minutes) the document goes and its limits stay in Kafka as orphans. "
               "The message says what the removal waits for: a guard, an unreachable broker, an incomplete listing."),
+    _stuck(Reason.NAMESPACE_LIMIT, "Q", "its namespace has more than the operator serves",
+           "Delete ClientQuotas of the namespace, or let whoever runs the operator raise --max-documents-per-namespace or "
+           "--max-bytes-per-namespace. The oldest documents are served. One that is beyond the limit asks for nothing; what it "
+           "applied before stays. It is read again within spec.interval of its QuotaCluster once there is room.",
+           event="NamespaceLimit"),
     _stuck(Reason.INVALID, "QC", "it cannot be used as it is",
-           "Correct the field that the message names. What the document applied before stays as it is meanwhile.",
+           "Correct the field that the message names. What the document applied before stays as it is meanwhile. "
+           "A name of more than 512 bytes that was stored by an older release cannot be declared any more: delete the document, "
+           "with deletionPolicy Retain if its limit is to stay in Kafka.",
            event="InvalidSpec"),
     _stuck(Reason.REFERENCE_REFUSED, "C", "it refers to files, variables or secrets of the operator",
            "Put secrets and PEM texts into the Secret that spec.secretRef names. An operator started with "
@@ -162,7 +170,8 @@ ROWS: Final = (
     _stuck(Reason.SECRET_KEY_MISSING, "QC", "the credentials of its cluster are incomplete",
            "Add the key that the message names to the Secret.", event="SecretKeyMissing"),
     _stuck(Reason.SECRET_INVALID, "QC", "the credentials of its cluster cannot be read",
-           "Correct what the message names in the Secret: a PEM text, a property, a password of a key.",
+           "Correct what the message names in the Secret: a PEM text, a property, a password of a key, the annotation "
+           "kafka-quotas.io/quota-cluster that names the QuotaCluster.",
            event="SecretInvalid"),
     _stuck(Reason.SECRET_REJECTED, "C", "the broker refused new credentials; the session with the old ones stays",
            "Put working credentials into the Secret before the old ones end. Documents are served meanwhile.",
@@ -215,8 +224,9 @@ ROWS: Final = (
            "Declare a value nearer to the live one and go on from there, or let whoever owns the QuotaCluster widen the "
            "guard that the message names.", event="TakeoverPending"),
     _stuck(Reason.GUARD_REFUSED, "QC", "a guard of the QuotaCluster withholds the change",
-           "The message names the guard and the field in spec.guards that allows it. Removals are counted over "
-           "guards.window (1 hour): wait, or raise maxRemovals for a while.", event="GuardRefused"),
+           "The message names the guard and the field in spec.guards that allows it, or says that the definition of ClientQuota is "
+           "being deleted: apply the definitions again and restore the documents. Each namespace has a "
+           "removal budget that refills over guards.window (1 hour): wait, or raise maxRemovals for a while.", event="GuardRefused"),
     _stuck(Reason.FOUGHT_OVER, "Q", "somebody else keeps undoing the corrections",
            "Find the other writer: the audit log has times and values. Corrections begin again after an hour, or when the "
            "document changes.", event="FoughtOver"),

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.errors import InventoryError, QuotaValueError
-from reconciler.kube.last_words import meant, was_given_up
+from reconciler.kube.confirmation import EVERYTHING, Confirmation, declared_entity
+from reconciler.kube.last_words import was_given_up
 from reconciler.kube.resources import (
     Obj,
     document_of,
     is_terminating,
     read_time,
-    spec_of,
     status_of,
     time_text,
 )
-from reconciler.quota.entity import Entity, Slot, entity
+from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.owned import NO_RECORD, Intent, Owned, Owner, Pair, Record
 from reconciler.quota.policy import DeletionPolicy
@@ -29,8 +29,6 @@ from reconciler.render.units import json_number
 
 DEPARTED: Final = " (deleted)"
 """Ends the name of a document that is gone while another of its name exists: no name of a resource ends so."""
-
-_SLOTS: Final = {"user": "user", "clientId": "client_id", "ip": "ip"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,26 +56,13 @@ def entity_of(obj: Obj) -> Entity | None:
 
     The spec of a document that breaks a rule elsewhere still says whose its records are.
     """
-    parts = spec_of(obj).get("entity")
-    try:
-        if isinstance(parts, Mapping) and parts:
-            return entity(**{_SLOTS[name]: _slot(slot) for name, slot in parts.items()})
-    except (KeyError, ValueError, QuotaValueError):
-        pass
+    declared = declared_entity(obj)
+    if declared is not None:
+        return declared
     try:
         return read_entity(str(status_of(obj).get("entity", "")))
     except QuotaValueError:
         return None
-
-
-def _slot(value: object) -> Slot:
-    match value:
-        case {"name": str(name)}:
-            return name
-        case {"default": True}:
-            return None
-        case _:
-            raise ValueError(f"{value!r} is no slot")
 
 
 # ---- reading ---------------------------------------------------------------------------------
@@ -189,6 +174,7 @@ def owned_from(
     *,
     unreadable: MutableMapping[str, InventoryError] | None = None,
     gone: bool = False,
+    confirmation: Confirmation = EVERYTHING,
 ) -> Owned:
     """The records of a cluster: those of live documents, and the rest that no live document holds.
 
@@ -202,6 +188,7 @@ def owned_from(
         unreadable: Takes note of documents whose status cannot be read, and why; they are passed over then, and
             whoever asks has to leave alone what they may own. ``None`` = the first one is an error.
         gone: Whether the objects are documents that are gone already, as they were last seen.
+        confirmation: Which of the statuses' records count.
 
     Raises:
         InventoryError: A status cannot be read.
@@ -224,14 +211,15 @@ def owned_from(
             continue
         subject, entries, since = found
         leaving = gone or is_terminating(obj)
-        for entry in entries:
-            one = replace(entry, owner=meant(entry.owner, obj)) if leaving else entry
+        counting = tuple(_confirmed(entries, obj, subject, confirmation, leaving=leaving))
+        for one in counting:
             rival = held.get((subject, one.key))
             if rival is None or _rank(one) > _rank(rival):
                 held[subject, one.key] = one
             if one.intent is not None:
                 intents[subject, one.key] = one.intent
-        drift.update({(subject, key): at for key, at in since.items()})
+        counted = {one.key for one in counting}
+        drift.update({(subject, key): at for key, at in since.items() if key in counted})
     records = {
         subject: _departed(record, subject, names, held) for subject, record in rest.records.items()
     }
@@ -261,6 +249,31 @@ def _said(
     if subject is None:
         raise damaged(obj, "it has records and no entity that can be read")
     return subject, found, drift_of(cluster_id, obj)
+
+
+def _confirmed(
+    entries: Iterable[Entry],
+    obj: Obj,
+    subject: Entity,
+    confirmation: Confirmation,
+    *,
+    leaving: bool,
+) -> Iterator[Entry]:
+    """The entries that count, with what the ledger knows of them; intents are in the ledger, too."""
+    granted = confirmation.holdings is None and confirmation.has_grant(obj)
+    for entry in entries:
+        known = confirmation.record(obj, subject, entry.key)
+        if known is not None:
+            one = replace(entry, applied=known[0], owner=known[1], intent=None)
+        elif granted:
+            one = entry
+        elif confirmation.holdings is None and leaving and entry.applied is not None:
+            one = replace(
+                entry, intent=None
+            )  # Kept as orphaned: without a right it removes nothing.
+        else:
+            continue
+        yield replace(one, owner=confirmation.leaving(one.owner, obj)) if leaving else one
 
 
 def _rank(one: Entry) -> tuple[bool, float, float, str]:
@@ -306,6 +319,7 @@ def release(
     objects: Iterable[Obj],
     *,
     unreadable: MutableMapping[str, InventoryError] | None = None,
+    confirmation: Confirmation = EVERYTHING,
 ) -> Owned:
     """The rest with the records of documents that are gone, so that the planner can judge them.
 
@@ -313,13 +327,16 @@ def release(
         rest: What the ConfigMaps hold.
         objects: The documents as they were last seen.
         unreadable: As in :func:`owned_from`.
+        confirmation: Likewise.
 
     Raises:
         InventoryError: A status cannot be read.
     """
     gone = tuple(objects)
     nobody = Owned(cluster_id=rest.cluster_id, known=False)
-    left = owned_from(rest.cluster_id, gone, nobody, unreadable=unreadable, gone=True)
+    left = owned_from(
+        rest.cluster_id, gone, nobody, unreadable=unreadable, gone=True, confirmation=confirmation
+    )
     records = dict(rest.records)
     for subject, record in left.records.items():
         made = records.get(subject, NO_RECORD)
@@ -333,38 +350,6 @@ def release(
         intents=dict(left.intents) | dict(rest.intents),
         drift_since=dict(left.drift_since) | dict(rest.drift_since),
         known=rest.known or left.known,
-    )
-
-
-def live_documents(objects: Iterable[Obj]) -> Mapping[str, Entity]:
-    """Documents whose status can hold records, with the entity that they hold them of."""
-    found = ((document_of(obj), entity_of(obj)) for obj in objects)
-    return {document: subject for document, subject in found if subject is not None}
-
-
-def rest_of(owned: Owned, live: Mapping[str, Entity]) -> Owned:
-    """The part of the records that no live document's status holds: this is what the ConfigMaps keep.
-
-    All intents, overrides and marks of orphanhood are in it: statuses have no place for them.
-
-    Args:
-        owned: All records.
-        live: From :func:`live_documents`, without documents that are about to be released.
-    """
-    records: dict[Entity, Record] = {}
-    held: set[Pair] = set()
-    for subject, record in owned.records.items():
-        kept = record
-        for key, owner in zip(COLUMNS, record.owners, strict=True):
-            if owner is not None and live.get(owner.document) == subject:
-                held.add((subject, key))
-                kept = kept.with_pair(key, None, None)
-        if kept != NO_RECORD:
-            records[subject] = kept
-    return replace(
-        owned,
-        records=records,
-        drift_since={pair: at for pair, at in owned.drift_since.items() if pair not in held},
     )
 
 

@@ -4,10 +4,10 @@ Only sentences of the API server itself are passed on (a Status object); a proxy
 are never quoted, so nothing of a Secret or a token can come back in an error.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reconciler import foreign_json
 from reconciler.errors import (
     Conflict,
     Forbidden,
@@ -55,7 +55,7 @@ def refusal(what: str, status: int, body: bytes) -> KubernetesError:
 
 def _status_object(body: bytes) -> Mapping[str, Any]:
     try:
-        said = json.loads(body)
+        said = foreign_json.parse(body, most_bytes=foreign_json.ANSWER)
     except ValueError:
         return {}
     return said if isinstance(said, dict) and said.get("kind") == "Status" else {}

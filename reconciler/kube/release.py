@@ -19,6 +19,7 @@ from reconciler.errors import (
 )
 from reconciler.kube import finalizers, shelf
 from reconciler.kube.api import Api
+from reconciler.kube.confirmation import confirmation_of
 from reconciler.kube.records import release as released_records
 from reconciler.kube.resources import (
     Obj,
@@ -112,10 +113,10 @@ async def _keep(
         readable, faults = _readable(cluster_id, documents)
         unkept |= faults
         try:
-            kept = _orphaned_by(cluster_id, readable)
-            if kept.pairs:
-                _ = await shelf.change(api, namespace, cluster_id, kept)
-                pairs += len(kept.pairs)
+            change = _Orphaned(documents=readable)
+            if readable and any(status_of(document).get("keys") for document in readable):
+                _ = await shelf.change(api, namespace, cluster_id, change)
+                pairs += len(change.pairs)
         except KquotaError as error:
             unkept |= {document_of(one): str(error) for one in readable}
         progress("records", number, len(by_cluster))
@@ -136,24 +137,28 @@ def _readable(cluster_id: str, documents: Iterable[Obj]) -> tuple[list[Obj], dic
     return readable, faults
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Orphaned:
-    """What is done to the records of one cluster id; callable, so that it can be done again after a conflict."""
+    """What is done to the records of one cluster id; callable, so that it can be done again after a conflict.
+
+    Attributes:
+        documents: Those that are let go.
+        pairs: What was kept as orphaned by the last call.
+    """
 
     documents: Sequence[Obj]
-    pairs: frozenset[Pair]
+    pairs: frozenset[Pair] = frozenset()
 
     def __call__(self, kept: Kept) -> Kept:
-        rest = released_records(kept.rest, self.documents)
+        confirmation = confirmation_of(kept.holdings, None)
+        left = released_records(
+            Owned(cluster_id=kept.rest.cluster_id), self.documents, confirmation=confirmation
+        )
+        self.pairs = frozenset(
+            (subject, key) for subject, record in left.records.items() for key, _ in record.pairs()
+        )
+        rest = released_records(kept.rest, self.documents, confirmation=confirmation)
         return replace(kept, rest=replace(rest, orphaned=rest.orphaned | self.pairs))
-
-
-def _orphaned_by(cluster_id: str, documents: Sequence[Obj]) -> _Orphaned:
-    left = released_records(Owned(cluster_id=cluster_id), documents)
-    pairs = frozenset(
-        (subject, key) for subject, record in left.records.items() for key, _ in record.pairs()
-    )
-    return _Orphaned(documents=documents, pairs=pairs)
 
 
 # ---- finalizers ------------------------------------------------------------------------------

@@ -98,6 +98,41 @@ def has_finalizer(obj: Obj) -> bool:
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
+MOST_FINALIZERS: Final = 32
+"""Of an object with more of them, all that is kept is whether ours is among them, and where."""
+
+FINALIZER_PLACE: Final = f"{GROUP}/finalizer-place"
+"""Field of kept metadata: where our finalizer stands in the list. No object of an API server has it."""
+
+FINALIZER_FIELDS: Final = frozenset({"finalizers", FINALIZER_PLACE})
+"""What :func:`few_finalizers` answers with."""
+
+
+def few_finalizers(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of the finalizers: their author may write a hundred thousand of them."""
+    names = metadata.get("finalizers")
+    if not names:
+        return {}
+    if FINALIZER not in names:
+        return {"finalizers": names[:1]}
+    place = metadata.get(FINALIZER_PLACE)
+    if place is None and len(names) <= MOST_FINALIZERS:
+        return {"finalizers": names}
+    at = names.index(FINALIZER) if place is None else place
+    return {"finalizers": [FINALIZER], FINALIZER_PLACE: at}
+
+
+def finalizer_place(obj: Obj) -> int:
+    """Where our finalizer stood in the list when the object was read.
+
+    Raises:
+        ValueError: The object does not carry it.
+    """
+    metadata = metadata_of(obj)
+    place = metadata.get(FINALIZER_PLACE)
+    return int(metadata["finalizers"].index(FINALIZER) if place is None else place)
+
+
 def labels_of(obj: Obj) -> Mapping[str, str]:
     """Its labels; guards may ask for some. A change of theirs is no new generation."""
     found = metadata_of(obj).get("labels")

@@ -54,6 +54,11 @@ QUOTA_CLUSTERS: Final = _ours("quotaclusters", namespaced=False)
 CONFIG_MAPS: Final = Resource(group="", version="v1", plural="configmaps", namespaced=True)
 SECRETS: Final = Resource(group="", version="v1", plural="secrets", namespaced=True)
 NAMESPACES: Final = Resource(group="", version="v1", plural="namespaces", namespaced=False)
+DEFINITIONS: Final = Resource(
+    group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions", namespaced=False
+)
+CLIENT_QUOTA_DEFINITION: Final = f"{CLIENT_QUOTAS.plural}.{CLIENT_QUOTAS.group}"
+"""Name of the CustomResourceDefinition of ClientQuota."""
 LEASES: Final = Resource(
     group="coordination.k8s.io", version="v1", plural="leases", namespaced=True
 )

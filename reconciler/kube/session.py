@@ -2,7 +2,7 @@
 
 Credentials are looked at on every call, so a rotated Secret is in use from the next pass on, without a restart. New
 ones are tried before the old session goes: what the broker refuses is remembered by its version and not tried again
-for a while, because somebody may be counting.
+for a while, because somebody may be counting. A Secret that no longer names the QuotaCluster ends the session at once.
 """
 
 import asyncio
@@ -26,8 +26,9 @@ from reconciler.kube.credentials import (
     NONE,
     NOT_FOUND,
     Credentials,
+    SecretWithdrawn,
     client_config,
-    credentials_of,
+    granted_credentials,
 )
 from reconciler.kube.exchange import Patience
 from reconciler.kube.served import SECRETS, Resource
@@ -99,6 +100,15 @@ class _Session:
     refused_at: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Retired:
+    """A client that was replaced, of which QuotaCluster, and when (monotonic seconds)."""
+
+    name: str
+    client: QuotaClient
+    at: float
+
+
 class SessionKeeper:
     """Implements ``cluster_work.Sessions``. Use it as a context, or close it.
 
@@ -122,7 +132,7 @@ class SessionKeeper:
         self._clock = clock
         self._metrics = metrics
         self._sessions: dict[str, _Session] = {}
-        self._retired: list[tuple[float, QuotaClient]] = []
+        self._retired: list[_Retired] = []
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def __aenter__(self) -> Self:
@@ -139,16 +149,14 @@ class SessionKeeper:
     async def close(self) -> None:
         """Close every client."""
         clients = [one.client for one in self._sessions.values()]
-        clients += [client for _, client in self._retired]
+        clients += [one.client for one in self._retired]
         self._sessions, self._retired = {}, []
         _ = await asyncio.gather(*(one.close() for one in clients), return_exceptions=True)
 
     async def forget(self, name: str) -> None:
         """Close the client of a QuotaCluster that is gone."""
-        session = self._sessions.pop(name, None)
         _ = self._locks.pop(name, None)
-        if session is not None:
-            await session.client.close()
+        await self._end(name)
 
     def state(self, name: str) -> SecretState:
         """The credentials of a cluster; nothing in particular before its first session."""
@@ -164,6 +172,7 @@ class SessionKeeper:
         """A client with the newest credentials that work.
 
         Raises:
+            SecretWithdrawn: The Secret does not name the QuotaCluster, or no longer; an open session is closed.
             CredentialsError: There is no session, and the Secret or one of its keys is missing or unusable.
             ConfigError: A property of the QuotaCluster is unusable.
             AuthenticationError: The broker refused these credentials lately, and there are no others.
@@ -184,6 +193,9 @@ class SessionKeeper:
                     session = await self._rotated(cluster, session, credentials)
                 elif session.state.problem is not None:
                     session.state = replace(session.state, problem=None, rejected_version="")
+            except SecretWithdrawn:
+                await self._end(cluster.name)
+                raise
             except KquotaError as error:
                 # Missing for a moment, or for good: either way the session works, and the status says what does not.
                 if not error.retriable:
@@ -270,7 +282,7 @@ class SessionKeeper:
             session.refused_at = now
         if now - session.refused_at < REFUSED_AGAIN_SECONDS:
             raise refusal
-        self._retired.append((now, session.client))
+        self._retired.append(_Retired(cluster.name, session.client, now))
         session.client = self._client(cluster, session.config)
         session.refused_at = None
         return session.client
@@ -302,18 +314,27 @@ class SessionKeeper:
                 reason=NOT_FOUND,
                 hint="create it in the operator's own namespace; Secrets elsewhere are not read",
             ) from None
-        return credentials_of(found)
+        return granted_credentials(found, cluster.name)
 
     # ---- closing ----------------------------------------------------------------------------
+
+    async def _end(self, name: str) -> None:
+        """Close the clients of a cluster now, those that were replaced as well."""
+        session = self._sessions.pop(name, None)
+        clients = [] if session is None else [session.client]
+        clients += [one.client for one in self._retired if one.name == name]
+        self._retired = [one for one in self._retired if one.name != name]
+        for client in clients:
+            await client.close()
 
     def _retire(self, name: str) -> None:
         session = self._sessions.pop(name, None)
         if session is not None:
-            self._retired.append((self._clock.monotonic(), session.client))
+            self._retired.append(_Retired(name, session.client, self._clock.monotonic()))
 
     async def _close_retired(self) -> None:
         now = self._clock.monotonic()
-        old = [client for at, client in self._retired if now - at >= RETIRED_SECONDS]
-        self._retired = [(at, one) for at, one in self._retired if now - at < RETIRED_SECONDS]
+        old = [one.client for one in self._retired if now - one.at >= RETIRED_SECONDS]
+        self._retired = [one for one in self._retired if now - one.at < RETIRED_SECONDS]
         for client in old:
             await client.close()

@@ -1,9 +1,10 @@
 """What an operator is started with: one frozen value, from the command line. No behaviour."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from reconciler.errors import UsageError
+from reconciler.kube.namespace_limits import NamespaceLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +24,10 @@ class Settings:
         webhook_address: ``HOST:PORT`` of the admission webhook; ``None`` = there is none.
         webhook_cert: Its PEM chain; given exactly with an address.
         webhook_key: Its PEM key; given exactly with an address.
+        webhook_client_ca: PEM authorities of those who may call the webhook; ``None`` = anyone who reaches it.
         allow_references: Whether custom resources may refer to files, variables and token endpoints.
         deletion_timeout: How long the deletion of a document waits for Kafka before its quota is left behind.
+        namespace_limits: How much of one namespace is served.
         kubeconfig: ``None`` = as kubectl looks for one, or the pod's service account.
     """
 
@@ -40,8 +43,10 @@ class Settings:
     webhook_address: str | None = None
     webhook_cert: Path | None = None
     webhook_key: Path | None = None
+    webhook_client_ca: Path | None = None
     allow_references: bool = False
     deletion_timeout: float = 600.0
+    namespace_limits: NamespaceLimits = field(default_factory=NamespaceLimits)
     kubeconfig: Path | None = None
 
     def __post_init__(self) -> None:
@@ -51,5 +56,7 @@ class Settings:
                 "--webhook-address, --webhook-cert and --webhook-key belong together",
                 hint="the API server calls webhooks over TLS only",
             )
+        if self.webhook_client_ca is not None and self.webhook_address is None:
+            raise UsageError("--webhook-client-ca needs --webhook-address")
         if not self.identity or not self.operator_namespace:
             raise UsageError("an operator needs an identity and a namespace of its own")

@@ -3,7 +3,8 @@
 There are two series per cluster id, and none has an owner: they outlive QuotaCluster and documents.
 
 - *records*: released and orphaned pairs; written rarely.
-- *ledger*: intents, overrides, removals of the guard's window, who writes; written around every batch.
+- *ledger*: intents, overrides, what live documents hold, removals of the guard's window, who writes; written around
+  every batch.
 
 A series is one ConfigMap, or several where one would grow too large. Entities are filed by a hash of theirs, so that
 one change touches one part. Other counts of parts are another *layout* with the next serial number: its parts are
@@ -15,29 +16,25 @@ import binascii
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from reconciler import foreign_json
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.inventory.format import ClusterRecords
 from reconciler.inventory.writers import KnownWriter
-from reconciler.kube.layouts import ONE, Layout, current, name_of_part, part_of
+from reconciler.kube.layouts import ONE, Layout, current, name_of_part
+from reconciler.kube.parts import PART_LIMITS, PartLimits, lay_out
 from reconciler.kube.resources import FIELD_MANAGER, GROUP, Obj, metadata_of
-from reconciler.quota.entity import Entity
+from reconciler.quota.budgets import RemovalCount, count_of, row_of
 from reconciler.quota.owned import Owned
 
-PART_BYTES: Final = 256 * 1024
-"""Most characters of one part, in base64 as it is stored; a ConfigMap of 1 MiB is the API server's limit."""
-
 UNPACKED_BYTES: Final = 64 * 1024 * 1024
-"""Most bytes that a part may unpack to: a small one could announce any number."""
-
-MOST_PARTS: Final = 1024
+"""Most bytes that a part may unpack to when it is read: a small one could announce any number."""
 
 RECORDS, LEDGER = "records", "ledger"
-CONTENT, REMOVALS = "content", "removals"
+CONTENT, REMOVALS, BUDGETS, HOLDINGS = "content", "removals", "budgets", "holdings"
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 SERIES_LABEL: Final = f"{GROUP}/records"
 CLUSTER_ID: Final = f"{GROUP}/cluster-id"
@@ -49,15 +46,18 @@ class Kept:
 
     Attributes:
         rest: Records that no live document holds, orphans, drift of those pairs; all intents and overrides.
-        removals: When -> how many removals were made; what the guard's window counts.
+        removals: Removals within the guard's window.
         writers: Who writes to this cluster, by writer id.
         layouts: How each series is laid out at present.
+        holdings: What live documents hold, without which their statuses are not believed; ``None`` = no such list was
+            ever written for this cluster.
     """
 
     rest: Owned
-    removals: Mapping[float, int] = field(default_factory=dict[float, int])
+    removals: Sequence[RemovalCount] = ()
     writers: Mapping[str, KnownWriter] = field(default_factory=dict[str, KnownWriter])
     layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
+    holdings: Owned | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +93,13 @@ def selector(cluster_id: str) -> str:
 # ---- writing ---------------------------------------------------------------------------------
 
 
-def config_maps(kept: Kept, *, namespace: str) -> tuple[Kept, dict[str, Obj]]:
+def config_maps(
+    kept: Kept, *, namespace: str, limits: PartLimits = PART_LIMITS
+) -> tuple[Kept, dict[str, Obj]]:
     """The ConfigMaps that hold all this, by name; and what is kept, with the layouts that they have.
 
-    Equal content gives equal bytes, so that what did not change is not written.
+    Equal content gives equal bytes, so that what did not change is not written. Everything is encoded and compressed:
+    on an event loop call it with ``asyncio.to_thread``.
 
     Raises:
         InventoryError: There is more than even the largest layout takes.
@@ -104,98 +107,47 @@ def config_maps(kept: Kept, *, namespace: str) -> tuple[Kept, dict[str, Obj]]:
     rest = kept.rest
     halves = {
         RECORDS: replace(rest, intents={}, overrides={}, known=True),
-        LEDGER: Owned(cluster_id=rest.cluster_id, intents=rest.intents, overrides=rest.overrides),
+        LEDGER: Owned(
+            cluster_id=rest.cluster_id,
+            records={} if kept.holdings is None else kept.holdings.records,
+            intents=rest.intents,
+            overrides=rest.overrides,
+        ),
     }
     made: dict[str, Obj] = {}
     layouts: dict[str, Layout] = {}
     for series, owned in halves.items():
         writers = kept.writers if series == LEDGER else {}
-        layout, parts = _laid_out(owned, writers, kept.layouts.get(series, ONE))
+        layout, parts = lay_out(owned, writers, kept.layouts.get(series, ONE), limits=limits)
         layouts[series] = layout
         if series == RECORDS and layout == ONE and not _holds_records(owned):
             continue
-        for number, content in enumerate(parts):
+        for number, part in enumerate(parts):
             name = name_of_part(f"kquota-{hash_of(rest.cluster_id)}-{series}", layout, number)
-            one = _config_map(rest.cluster_id, series, content, name=name, namespace=namespace)
-            if series == LEDGER and number == 0 and kept.removals:
-                one["data"] = {REMOVALS: json.dumps(sorted(kept.removals.items()))}
+            one = _config_map(rest.cluster_id, series, part.packed, name=name, namespace=namespace)
+            if series == LEDGER and number == 0:
+                one |= _beside(kept)
             made[name] = one
     return replace(kept, layouts=layouts), made
 
 
+def _beside(kept: Kept) -> dict[str, Any]:
+    """What the first part of the ledger says in plain text."""
+    texts: dict[str, str] = {}
+    if kept.removals:
+        together: dict[float, int] = {}
+        for one in kept.removals:
+            together[one.at] = together.get(one.at, 0) + one.count
+        # What an earlier version reads, should it come back.
+        texts[REMOVALS] = json.dumps(sorted(together.items()))
+        texts[BUDGETS] = json.dumps([row_of(one) for one in kept.removals])
+    if kept.holdings is not None:
+        texts[HOLDINGS] = "complete"
+    return {"data": texts} if texts else {}
+
+
 def _holds_records(owned: Owned) -> bool:
     return bool(owned.records or owned.drift_since or owned.orphaned)
-
-
-def _laid_out(
-    owned: Owned, writers: Mapping[str, KnownWriter], present: Layout
-) -> tuple[Layout, Sequence[bytes]]:
-    """The present layout if it fits and is not far too large, else the next that does."""
-    parts = _parts(owned, writers, present.parts)
-    if all(map(_fits, parts)):
-        small = present.parts > 1 and sum(map(len, parts)) <= PART_BYTES // 4
-        if not small:
-            return present, parts
-        parts = _parts(owned, writers, 1)
-        return Layout(serial=present.serial + 1, parts=1), parts
-    count = present.parts
-    while not all(map(_fits, parts)):
-        count *= 2
-        if count > MOST_PARTS:
-            raise InventoryError(
-                f"the records of cluster {owned.cluster_id} do not fit into {MOST_PARTS} ConfigMaps",
-                hint="remove orphaned quotas, or keep their documents",
-            )
-        parts = _parts(owned, writers, count)
-    return Layout(serial=present.serial + 1, parts=count), parts
-
-
-def _fits(content: bytes) -> bool:
-    return 4 * ((len(content) + 2) // 3) <= PART_BYTES
-
-
-def _parts(owned: Owned, writers: Mapping[str, KnownWriter], count: int) -> Sequence[bytes]:
-    return [
-        _packed(
-            records_format.encode(
-                {owned.cluster_id: ClusterRecords(owned=part, writers={} if number else writers)}
-            )
-        )
-        for number, part in enumerate(_split(owned, count))
-    ]
-
-
-def _split(owned: Owned, count: int) -> Iterable[Owned]:
-    if count == 1:
-        yield owned
-        return
-    places: dict[Entity, int] = {}
-
-    def in_part(number: int) -> Callable[[Entity], bool]:
-        def holds(subject: Entity) -> bool:
-            place = places.get(subject)
-            if place is None:
-                place = places[subject] = part_of(subject, count)
-            return place == number
-
-        return holds
-
-    for number in range(count):
-        holds = in_part(number)
-        yield Owned(
-            cluster_id=owned.cluster_id,
-            records={one: record for one, record in owned.records.items() if holds(one)},
-            intents={pair: one for pair, one in owned.intents.items() if holds(pair[0])},
-            drift_since={pair: at for pair, at in owned.drift_since.items() if holds(pair[0])},
-            orphaned=frozenset(pair for pair in owned.orphaned if holds(pair[0])),
-            overrides={pair: one for pair, one in owned.overrides.items() if holds(pair[0])},
-        )
-
-
-def _packed(content: bytes) -> bytes:
-    """Gzip without a time and a name in it."""
-    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    return packer.compress(content) + packer.flush()
 
 
 def _config_map(
@@ -242,20 +194,32 @@ def read(cluster_id: str, found: Iterable[Obj]) -> Kept:
         by_name = {str(metadata_of(one).get("name", "")): one for one in several}
         layout, names = current(f"kquota-{hash_of(cluster_id)}-{name}", by_name)
         kept = replace(kept, layouts={**kept.layouts, name: layout})
+        if name == LEDGER and any(HOLDINGS in _texts(by_name[part]) for part in names):
+            kept = replace(kept, holdings=Owned(cluster_id=cluster_id))
         for part in names:
-            kept = _with_part(kept, by_name[part])
+            kept = _with_part(kept, by_name[part], series=name)
     return kept
 
 
-def _with_part(kept: Kept, one: Obj) -> Kept:
-    rest = kept.rest
+def _texts(one: Obj) -> Mapping[str, Any]:
+    found = one.get("data")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _with_part(kept: Kept, one: Obj, *, series: str) -> Kept:
+    rest, holdings = kept.rest, kept.holdings
     where = f"ConfigMap {metadata_of(one).get('name')}"
     held = records_format.decode(unpacked(one), where=where)
     if held.keys() != {rest.cluster_id}:
         raise _damaged(one, "it belongs to another cluster id")
     part = held[rest.cluster_id]
+    if series == LEDGER and holdings is not None:
+        known = _joined(one, holdings.records, part.owned.records)
+        holdings = replace(holdings, records=known)
+        part = replace(part, owned=replace(part.owned, records={}))
     return replace(
         kept,
+        holdings=holdings,
         rest=replace(
             rest,
             records=_joined(one, rest.records, part.owned.records),
@@ -264,7 +228,7 @@ def _with_part(kept: Kept, one: Obj) -> Kept:
             overrides=_joined(one, rest.overrides, part.owned.overrides),
             orphaned=rest.orphaned | part.owned.orphaned,
         ),
-        removals={**kept.removals, **_removals(one)},
+        removals=(*kept.removals, *_removals(one)),
         writers={**kept.writers, **part.writers},
     )
 
@@ -292,24 +256,14 @@ def unpacked(one: Obj) -> bytes:
     return content
 
 
-def _removals(one: Obj) -> dict[float, int]:
-    text = (one.get("data") or {}).get(REMOVALS, "[]")
+def _removals(one: Obj) -> tuple[RemovalCount, ...]:
+    texts = _texts(one)
+    name = BUDGETS if BUDGETS in texts else REMOVALS
     try:
-        return {_time(at): _count(count) for at, count in json.loads(text)}
+        rows = foreign_json.parse(texts.get(name, "[]"), most_bytes=foreign_json.DOCUMENT)
+        return tuple(count_of(row) for row in rows)
     except (TypeError, ValueError) as error:
-        raise _damaged(one, f"{REMOVALS}: {error}") from error
-
-
-def _time(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no time")
-    return float(value)
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no count")
-    return value
+        raise _damaged(one, f"{name}: {error}") from error
 
 
 def _damaged(one: Obj, why: object) -> InventoryError:

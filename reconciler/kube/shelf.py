@@ -4,6 +4,7 @@ The operator may be writing at the same time: each try starts from what is there
 version that was read.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -97,7 +98,7 @@ async def change(
         found = await api.list(CONFIG_MAPS, namespace, labels=shards.selector(cluster_id))
         before: dict[str, resources.Obj] = {name_of(one): one for one in found.items}
         wanted = work(shards.read(cluster_id, found.items))
-        kept, after = shards.config_maps(wanted, namespace=namespace)
+        kept, after = await asyncio.to_thread(shards.config_maps, wanted, namespace=namespace)
         try:
             await put(api, namespace, before, after)
         except Conflict:

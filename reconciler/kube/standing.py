@@ -10,18 +10,22 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from reconciler.kube.namespace_limits import excess_of
 from reconciler.kube.references import refused_references, schema_problems
 from reconciler.kube.resources import (
     API_VERSION,
     Obj,
     cluster_name_of,
     created_of,
+    deletion_requested_at,
     document_of,
+    generation_of,
     is_terminating,
     labels_of,
     name_of,
     namespace_of,
     spec_of,
+    uid_of,
 )
 from reconciler.manifest import explain, nodes
 from reconciler.manifest.cluster import QuotaCluster
@@ -44,6 +48,7 @@ class Kind(StrEnum):
     """How a document stands; the first that applies, in this order."""
 
     TERMINATING = "Terminating"
+    NAMESPACE_LIMIT = "NamespaceLimit"
     INVALID = "Invalid"
     CLUSTER_NOT_FOUND = "ClusterNotFound"
     CLUSTER_INVALID = "ClusterInvalid"
@@ -111,6 +116,10 @@ def stand(
         unusable: Names of QuotaClusters that exist and have faults of their own.
     """
     document = document_of(obj)
+    excess = excess_of(obj)
+    if excess:
+        kind = Kind.TERMINATING if is_terminating(obj) else Kind.NAMESPACE_LIMIT
+        return Standing(document=document, obj=obj, kind=kind, messages=(excess,))
     read = _read(obj)
     declaration = None if isinstance(read, tuple) else read.declaration
     if is_terminating(obj):
@@ -132,6 +141,20 @@ def stand(
             ),
         )
     return _judged(obj, read.declaration, cluster)
+
+
+def grounds_of(obj: Obj) -> tuple[object, ...]:
+    """All of a ClientQuota that :func:`stand` goes by, short: what is equal stands the same by the same QuotaCluster.
+
+    Labels are no part of the generation, and guards may ask for some.
+    """
+    return (
+        uid_of(obj),
+        generation_of(obj),
+        deletion_requested_at(obj),
+        labels_of(obj),
+        excess_of(obj),
+    )
 
 
 def gather(

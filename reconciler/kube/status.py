@@ -36,6 +36,7 @@ _Status = dict[str, Any]
 
 _STANDS: Final[Mapping[Kind, Reason]] = {
     Kind.TERMINATING: Reason.DELETING,
+    Kind.NAMESPACE_LIMIT: Reason.NAMESPACE_LIMIT,
     Kind.INVALID: Reason.INVALID,
     Kind.CLUSTER_NOT_FOUND: Reason.CLUSTER_NOT_FOUND,
     Kind.CLUSTER_INVALID: Reason.CLUSTER_INVALID,

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from reconciler.errors import InventoryError, KquotaError
 from reconciler.kube import finalizers
+from reconciler.kube.budget_wait import waited_for_budget
 from reconciler.kube.cluster_state import cluster_status
 from reconciler.kube.comparing import unchanged
 from reconciler.kube.events import (
@@ -70,6 +71,8 @@ class Telling:
         # Documents whose status was worked out by a pass that had nothing to say of them, and from what.
         self._quiet: dict[str, tuple[object, ...]] = {}
         self._failing_since: float | None = None
+        # When documents on their way out waited for a removal budget last: their timeout begins after that.
+        self._waited: Mapping[str, float] = {}
 
     async def pending(self, standings: Mapping[str, Standing]) -> None:
         """Documents without any status say that they wait."""
@@ -114,8 +117,7 @@ class Telling:
         released = {document: obj for document, obj in leaving.items() if document not in held}
         await self._inventory.flush(
             live=[one for one in found.documents if one not in released],
-            # Who was made anew by the same name during the pass has a status of its own.
-            unsaved=unsaved | (found.documents.keys() - found.standings.keys()),
+            complete=found.report.preview is not None and found.report.preview.plan.complete,
         )
         stuck = await self._finalizers(found, released)
         await self._cluster(found, gave_up)
@@ -150,10 +152,13 @@ class Telling:
         for document in leaving.keys() & found.unreadable.keys():
             # Somebody may mend its status yet; if nobody does, its quotas stay.
             _ = held.setdefault(document, set())
+        self._waited = waited_for_budget(leaving, held, found.report, self._waited, now=now)
         late = {
             document
             for document in held
-            if now - (deletion_requested_at(leaving[document]) or now) >= self._deletion_timeout
+            if now
+            - max(deletion_requested_at(leaving[document]) or now, self._waited.get(document, 0.0))
+            >= self._deletion_timeout
         }
         waiting = frozenset(held).difference(late)
         for cluster_id, some in strange.items():

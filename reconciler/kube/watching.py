@@ -13,16 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from reconciler.kube.access import pod_host
+from reconciler.kube.event_buffer import EventBuffer, Taken
 from reconciler.kube.kopf_alone import kopf
 from reconciler.kube.kopf_stores import NoDifferences, NoProgress
-from reconciler.kube.resources import Obj
-
-Taken = Callable[[str, Obj], object]
-"""``taken(type, object)``: type is ``ADDED``, ``MODIFIED``, ``DELETED``, or "" in an initial listing."""
 
 END_SECONDS: Final = 5.0
 """How long Kopf may take to end; its thread does not keep the process."""
@@ -87,7 +83,8 @@ def settings() -> kopf.OperatorSettings:
     made.persistence.diffbase_storage = NoDifferences()
     made.persistence.progress_storage = NoProgress()
     made.persistence.finalizer = KOPFS_FINALIZER
-    made.watching.chunk_size = 250
+    # Kopf reads objects whole, annotations and all; how large they are is up to their authors.
+    made.watching.chunk_size = 50
     # A worker per object, idle for 5 s by default: five thousand of them after each listing.
     made.queueing.worker_limit = 64
     made.queueing.idle_timeout = 0.1
@@ -120,7 +117,7 @@ async def watch(
     ours = asyncio.get_running_loop()
     ended: asyncio.Future[None] = ours.create_future()
     halt = threading.Event()
-    handlers = registry({kind: partial(_in_loop, ours, taken) for kind, taken in kinds.items()})
+    handlers = registry({kind: EventBuffer(ours, taken).put for kind, taken in kinds.items()})
 
     def tell_end(error: BaseException | None) -> None:
         if ended.done():
@@ -149,12 +146,6 @@ async def watch(
         _ = await asyncio.wait({ended}, timeout=END_SECONDS)
     if ended.done():
         ended.result()
-
-
-def _in_loop(loop: asyncio.AbstractEventLoop, taken: Taken, kind: str, obj: Obj) -> None:
-    """From Kopf's thread into our loop."""
-    with contextlib.suppress(RuntimeError):  # It is closed at the end of the process.
-        _ = loop.call_soon_threadsafe(taken, kind, obj)
 
 
 def _again_and_again(

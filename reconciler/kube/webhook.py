@@ -1,4 +1,4 @@
-"""The validating webhook over HTTPS: bounded bodies, a budget per request, certificates reloaded. What is answered is `admission`.
+"""The validating webhook over HTTPS: bounded connections and bytes, a budget per request, certificates reloaded. What is answered is `admission`.
 
 It runs on every replica, leading or not, and fails open: whatever goes wrong here is a warning to the author of the
 document, and the operator judges it again.
@@ -6,7 +6,6 @@ document, and the operator judges it again.
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import ssl
@@ -17,6 +16,7 @@ from typing import Final, Self
 
 from aiohttp import web
 
+from reconciler import foreign_json
 from reconciler.client.clock import SystemClock
 from reconciler.errors import ConfigError, UsageError
 from reconciler.kube.admission import (
@@ -42,8 +42,18 @@ PATH: Final = "/validate"
 BUDGET_SECONDS: Final = 4.0
 """For one request. The webhook configuration gives 5; the API server should hear a warning, not a timeout."""
 
-LARGEST_BODY: Final = 4 * 1024 * 1024
-"""The API server takes objects of up to 1.5 MiB; a review holds the old one and the new one."""
+LARGEST_BODY: Final = 1024 * 1024
+"""A review holds the old and the new object, some 20 KB together. The API server goes on without us above that."""
+
+MOST_BYTES: Final = 4 * LARGEST_BODY
+"""Of all bodies that are read or judged at one moment; as JSON they take up to 25 times as much."""
+
+MOST_CONNECTIONS: Final = 128
+"""An API server has a handful. More are closed before anything is read from them."""
+
+HANDSHAKE_SECONDS: Final = 5.0
+IDLE_SECONDS: Final = 15.0
+"""A connection without a request under way is closed after as long: no header may take longer."""
 
 AT_ONCE: Final = 64
 RELOAD_SECONDS: Final = 10.0
@@ -77,7 +87,11 @@ async def serving(
         allow_references=settings.allow_references,
         from_file=None if objects is None else {name_of(one): one for one in objects},
     )
-    certificate = Certificate(chain=settings.webhook_cert, key=settings.webhook_key)
+    certificate = Certificate(
+        chain=settings.webhook_cert,
+        key=settings.webhook_key,
+        client_ca=settings.webhook_client_ca,
+    )
     async with Webhook(address(settings.webhook_address), certificate, broker) as webhook:
         yield webhook
 
@@ -88,13 +102,15 @@ class Certificate:
     Args:
         chain: PEM certificates, our own first.
         key: Its PEM key.
+        client_ca: PEM certificates; only callers with a certificate of one of these authorities are talked to.
+            ``None`` = anyone.
 
     Raises:
         ConfigError: They cannot be used.
     """
 
-    def __init__(self, *, chain: Path, key: Path) -> None:
-        self._chain, self._key = chain, key
+    def __init__(self, *, chain: Path, key: Path, client_ca: Path | None = None) -> None:
+        self._chain, self._key, self._client_ca = chain, key, client_ca
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._seen = self._marks()
@@ -106,6 +122,19 @@ class Certificate:
                 where=f"{chain}, {key}",
                 hint="it needs a PEM chain and its unencrypted PEM key",
             ) from None
+        try:
+            self._demand_clients()
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"the authorities of the webhook's callers cannot be used: {_words(error)}",
+                where=str(client_ca),
+                hint="--webhook-client-ca needs PEM certificates",
+            ) from None
+
+    def _demand_clients(self) -> None:
+        if self._client_ca is not None:
+            self.context.load_verify_locations(self._client_ca)
+            self.context.verify_mode = ssl.CERT_REQUIRED
 
     def renewed(self) -> bool:
         """Whether the files changed and are in use now. A pair that does not fit yet is tried again later."""
@@ -117,6 +146,7 @@ class Certificate:
             trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             trial.load_cert_chain(self._chain, self._key)
             self.context.load_cert_chain(self._chain, self._key)
+            self._demand_clients()
         except (OSError, ssl.SSLError) as error:
             _log.warning("the webhook's new certificate cannot be used yet: %s", _words(error))
             return False
@@ -126,7 +156,7 @@ class Certificate:
     def _marks(self) -> tuple[tuple[int, int, int], ...]:
         """What changes when a file does; links are followed, because the kubelet swaps a link."""
         found = []
-        for path in (self._chain, self._key):
+        for path in (self._chain, self._key, *([self._client_ca] if self._client_ca else ())):
             try:
                 stat = os.stat(path)  # noqa: PTH116 - one call for all three
             except OSError:
@@ -140,6 +170,21 @@ def _words(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 
+class _Refusal(asyncio.Protocol):
+    """A connection too many: hung up on, so that the API server goes on without us at once."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+
+def _closing(status: int, words: str) -> web.Response:
+    """An answer after which nothing more of the connection is read."""
+    response = web.Response(status=status, text=f"{words}\n")
+    response.force_close()
+    return response
+
+
 class Webhook:
     """The server. Use it as a context.
 
@@ -147,7 +192,8 @@ class Webhook:
         where: Address to listen on.
         certificate: What it shows.
         broker: Whom it asks.
-        budget: Seconds for one request.
+        budget: Seconds for one request: for its body, and again for the answer.
+        idle: Seconds that a connection may be open without a request.
 
     Attributes:
         port: Where it listens, once it does.
@@ -160,30 +206,38 @@ class Webhook:
         broker: Broker,
         *,
         budget: float = BUDGET_SECONDS,
+        idle: float = IDLE_SECONDS,
     ) -> None:
         self.port = 0
         self._where = where
         self._certificate = certificate
         self._broker = broker
         self._budget = budget
+        self._idle = idle
         self._under_way = 0
+        self._bytes = 0
+        self._idle_since: dict[asyncio.BaseProtocol, float] = {}
         self._runner: web.AppRunner | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._server: asyncio.Server | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
 
     async def __aenter__(self) -> Self:
         application = web.Application(client_max_size=LARGEST_BODY)
         _ = application.router.add_post(PATH, self._validate)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=self._budget)
+        # What a caller sends beyond the answer is not waited for.
+        runner = web.AppRunner(
+            application, access_log=None, shutdown_timeout=self._budget, lingering_time=0.0
+        )
         await runner.setup()
         self._runner = runner
-        site = web.TCPSite(
-            runner,
-            self._where.host or None,
-            self._where.port,
-            ssl_context=self._certificate.context,
-        )
         try:
-            await site.start()
+            self._server = await asyncio.get_running_loop().create_server(
+                self._connection,
+                self._where.host or None,
+                self._where.port,
+                ssl=self._certificate.context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            )
         except OSError as error:
             await runner.cleanup()
             raise ConfigError(
@@ -191,8 +245,11 @@ class Webhook:
                 f" {error.strerror or 'unknown'}",
                 key="webhook-address",
             ) from None
-        self.port = int(runner.addresses[0][1])
-        self._renewing = asyncio.create_task(self._renew())
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        self._tasks = (
+            asyncio.create_task(self._renew()),
+            asyncio.create_task(self._close_idle()),
+        )
         return self
 
     async def __aexit__(
@@ -201,9 +258,11 @@ class Webhook:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._renewing is not None:
-            _ = self._renewing.cancel()
-            _ = await asyncio.wait({self._renewing})
+        for task in self._tasks:
+            _ = task.cancel()
+            _ = await asyncio.wait({task})
+        if self._server is not None:
+            self._server.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -213,10 +272,51 @@ class Webhook:
             if self._certificate.renewed():
                 _log.info("the webhook shows a new certificate")
 
+    def _connection(self) -> asyncio.BaseProtocol:
+        """What serves a new connection: aiohttp, or nobody where too many are open."""
+        assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
+        server = self._runner.server
+        if len(server.connections) >= MOST_CONNECTIONS:
+            return _Refusal()
+        made = server()
+        self._idle_since[made] = asyncio.get_running_loop().time()
+        return made
+
+    async def _close_idle(self) -> None:
+        """Ends connections that are open and send no request, or no end of its header."""
+        while True:
+            await asyncio.sleep(self._idle / 4)
+            assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
+            limit = asyncio.get_running_loop().time() - self._idle
+            open_ = {one for one in self._runner.server.connections if one.transport is not None}
+            for connection, since in list(self._idle_since.items()):
+                if since < limit:
+                    del self._idle_since[connection]
+                    for one in open_ & {connection}:
+                        one.force_close()
+
     async def _validate(self, request: web.Request) -> web.Response:
+        size = LARGEST_BODY if request.content_length is None else request.content_length
+        if size > LARGEST_BODY:
+            return _closing(413, f"the body has more than {LARGEST_BODY} bytes")
+        if self._bytes + size > MOST_BYTES:
+            return _closing(503, "too many requests are under way")
+        self._bytes += size
+        _ = self._idle_since.pop(request.protocol, None)
         try:
-            asked = parse(json.loads(await request.read()))
-        except (Malformed, ValueError, RecursionError) as error:
+            async with asyncio.timeout(self._budget):
+                body = await request.read()
+            return await self._answered(body)
+        except TimeoutError:
+            return _closing(408, f"the body did not come within {self._budget:g} s")
+        finally:
+            self._bytes -= size
+            self._idle_since[request.protocol] = asyncio.get_running_loop().time()
+
+    async def _answered(self, body: bytes) -> web.Response:
+        try:
+            asked = parse(foreign_json.parse(body, most_bytes=LARGEST_BODY))
+        except (Malformed, foreign_json.UnreadableJson) as error:
             why = str(error) if isinstance(error, Malformed) else "the body is no JSON"
             return web.Response(status=400, text=f"{why}\n")
         decision = FINE if asked.obj is None else await self._decided(asked, asked.obj)

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from reconciler.errors import LakeError
+from reconciler.redaction import redact_url
 
 FOLDER: Final = "file"
 MEMORY: Final = "memory"
@@ -92,7 +93,7 @@ def parsed(uri: str) -> Address:
         folder = str(Path(uri).expanduser().absolute())
         return Address(scheme=FOLDER, root=folder.rstrip("/"), shown=folder)
     scheme = SCHEMES.get(found[1].lower())
-    shown = without_secrets(uri)
+    shown = redact_url(uri)
     if scheme is None:
         raise LakeError(f"{found[1]}:// is not known here", path=shown, hint=f"give {KNOWN}")
     if scheme == MEMORY:
@@ -111,9 +112,6 @@ def parsed(uri: str) -> Address:
             path=shown,
             hint="object stores take them from the environment, for example AWS_ACCESS_KEY_ID",
         )
+    if scheme not in WEB and ":" not in parts.netloc:
+        shown = uri  # A bucket and a folder, in which "@" is a letter as any other.
     return Address(scheme=scheme, root=uri[found.end() + 2 :].rstrip("/"), shown=shown.rstrip("/"))
-
-
-def without_secrets(text: str) -> str:
-    """A text with addresses in it, without user, password, and what stands behind a question mark."""
-    return re.sub(r"\?[^\s\"')]*", "", re.sub(r"//[^/\s@]*@", "//", text))

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby, repeat
+from threading import Lock
 from typing import Final
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from reconciler.lake.looks import state_of
 from reconciler.lake.manifest import states_of
 from reconciler.lake.skipping import Skipping, matches
 from reconciler.lake.store import Store
+from reconciler.lake.strict import MOST_BYTES
 from reconciler.quota.keys import Key
 from reconciler.quota.state import State
 from reconciler.usage.findings import Evidence
@@ -29,6 +31,9 @@ AHEAD_MS: Final = 600_000
 """How far the clock of whoever published may be ahead of ours."""
 
 AT_ONCE: Final = 8
+MOST_SAMPLES: Final = 10_000_000
+"""Samples of all buckets that one plan asks about; each needs 300 bytes."""
+
 _UNITS: Final = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "milliseconds"))
 UNKNOWN_PACE: Final = cadence(30_000)
 """Of evidence that holds nothing."""
@@ -83,9 +88,19 @@ class Published:
             return {}
         wanted = [(str(kind), str(one.kind), one.user, one.client_id, one.ip) for one in asked]
 
+        budget = _Budget()
+
         def read(file: Skipping) -> _Rows | None:
             groups = file.groups(_PLACE, wanted)
-            return _rows(file.read(groups, (*_PLACE, *_VALUES)), wanted) if groups else None
+            certain = sum(file.equal_rows(at, _PLACE) for at in groups)
+            budget.take(certain)
+            tables = [
+                found
+                for at in groups
+                if (found := _matching(file.read([at], (*_PLACE, *_VALUES)), wanted)).num_rows
+            ]
+            budget.take(sum(one.num_rows for one in tables) - certain)
+            return _rows(pa.concat_tables(tables).unify_dictionaries()) if tables else None
 
         with ThreadPoolExecutor(min(AT_ONCE, len(self._files))) as pool:
             days = list(pool.map(read, self._files))
@@ -99,11 +114,37 @@ class Published:
 _Rows = Sequence[tuple[tuple[int, str], list[Sample]]]
 
 
-def _rows(rows: pa.Table, wanted: Sequence[tuple[str, ...]]) -> _Rows:
-    """The samples of a day by number of the bucket and broker."""
+class _Budget:
+    """Counts the samples of one question, over all files."""
+
+    def __init__(self) -> None:
+        self._left = MOST_SAMPLES
+        self._lock = Lock()
+
+    def take(self, samples: int) -> None:
+        """Takes as many off.
+
+        Raises:
+            LakeError: So many are not read.
+        """
+        with self._lock:
+            self._left -= samples
+            if self._left < 0:
+                raise LakeError(
+                    f"the buckets that are asked for have more than {MOST_SAMPLES:,} samples",
+                    hint="change fewer limits at once, or answer with kquota spark simulate, which has no such limit",
+                )
+
+
+def _matching(rows: pa.Table, wanted: Sequence[tuple[str, ...]]) -> pa.Table:
+    """The rows of the wanted buckets, with the number of the bucket in place of its name."""
     numbers = matches(rows, _PLACE, wanted)
-    mask = numbers.is_valid()
-    rows = rows.select(_VALUES).append_column("number", numbers).filter(mask).combine_chunks()
+    return rows.select(_VALUES).append_column("number", numbers).filter(numbers.is_valid())
+
+
+def _rows(rows: pa.Table) -> _Rows:
+    """The samples of a day by number of the bucket and broker."""
+    rows = rows.combine_chunks()
     columns = [
         _texts(rows.column(name))
         if name in {"broker_id", "censored"}
@@ -151,13 +192,13 @@ def opened(store: Store, cluster_id: str, now_ms: int, max_age_ms: int) -> Publi
     """
     path = f"{latest_.folder(cluster_id)}/{latest_.NAME}"
     shown = store.where(path)
-    content = store.find(path)
-    if content is None:
-        return _none(cluster_id, shown, f"{shown}: no evidence of this cluster was published")
     try:
-        latest = latest_.read(content, shown, cluster_id)
+        content = store.find(path, most=MOST_BYTES)
+        latest = None if content is None else latest_.read(content, shown, cluster_id)
     except LakeDamaged as error:
         return _none(cluster_id, shown, _reason(error))
+    if latest is None:
+        return _none(cluster_id, shown, f"{shown}: no evidence of this cluster was published")
     note = _note(latest, shown)
     why = _too_old(latest, now_ms, max_age_ms)
     if not why and not latest.of(USAGE_SAMPLE):
@@ -176,7 +217,9 @@ def _whole(store: Store, latest: Latest, note: Evidence) -> Published:
     """Everything small, and the ends of the files of samples."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         files = pool.map(
-            lambda one: Skipping(store, one.file, one.table, one.end_sha256),
+            lambda one: Skipping(
+                store, one.file, one.table, one.end_sha256, most_at_once=2 * parquet.ROW_GROUP
+            ),
             latest.of(USAGE_SAMPLE),
         )
         seen = pool.map(lambda one: _small(store, one), latest.of(BUCKET_SEEN))
@@ -203,9 +246,9 @@ def _recorded(latest: Latest, states: Mapping[str, State]) -> Recorded | None:
 
 def _small(store: Store, part: Part) -> pa.Table:
     file, shown = part.file, store.where(part.file.path)
-    content = store.get(file.path)
+    content = store.get(file.path, most=file.size + 1)
     parquet.check_same(content, size=file.size, sha256=file.sha256, path=shown)
-    return parquet.read(part.table, content, path=shown)
+    return parquet.read(part.table, content, path=shown, rows=file.rows)
 
 
 def _seen(days: Iterable[pa.Table]) -> Seen:

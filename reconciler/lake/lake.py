@@ -19,6 +19,7 @@ from reconciler.lake.expiry import KEEP_DAYS, Expired, expired
 from reconciler.lake.manifest import File, Manifest, Unit
 from reconciler.lake.pool import each
 from reconciler.lake.store import Store
+from reconciler.lake.strict import MOST_BYTES
 from reconciler.usage.tables import SCHEMA_VERSION, Table
 
 TRIES: Final = 8
@@ -271,7 +272,9 @@ class Lake:
         def rows(file: File) -> pa.Table:
             content = self.content(file)
             where_ = self.store.where(file.path)
-            return parquet.read(kind, content, path=where_, columns=columns, where=where)
+            return parquet.read(
+                kind, content, path=where_, columns=columns, where=where, rows=file.rows
+            )
 
         files = [file for one in units for file in one.files]
         wanted = arrow.schema(kind)
@@ -315,7 +318,7 @@ class Lake:
         Raises:
             LakeDamaged: It is missing, or not the one that was committed.
         """
-        content = self.store.find(file.path)
+        content = self.store.find(file.path, most=file.size + 1)
         shown = self.store.where(file.path)
         if content is None:
             raise LakeDamaged(
@@ -327,7 +330,7 @@ class Lake:
         return content
 
     def _read(self, path: str, unit: Unit | None = None) -> Manifest | None:
-        content = self.store.find(path)
+        content = self.store.find(path, most=MOST_BYTES)
         if content is None:
             return None
         found = manifests_.read(content, self.store.where(path), unit)

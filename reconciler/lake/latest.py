@@ -25,6 +25,12 @@ FORMAT: Final = "kquota-evidence"
 FORMAT_VERSION: Final = 1
 NAME: Final = "LATEST.json"
 
+LATEST_MOMENT_MS: Final = 253_402_300_799_000
+"""The end of the year 9999, after which Python has no dates."""
+
+MOST_ROWS_READ: Final = 5_000_000
+"""Rows of all tables but the samples together: they are read whole, and need 200 bytes each."""
+
 _BUCKET: Final = ("quota_type", "group_kind", "user", "client_id", "ip")
 
 BUCKET_SEEN: Final = Table(
@@ -182,6 +188,15 @@ def read(content: bytes, path: str, cluster_id: str) -> Latest:
     top.end()
     if made.cluster_id != cluster_id:
         raise LakeDamaged(f"is of the cluster {made.cluster_id}, not of {cluster_id}", path=path)
+    if not made.from_ms <= made.to_ms <= LATEST_MOMENT_MS:
+        raise LakeDamaged("the window is none", path=path)
+    rows = sum(one.file.rows for one in made.parts if one.table is not USAGE_SAMPLE)
+    if rows > MOST_ROWS_READ:
+        raise LakeDamaged(
+            f"names {rows:,} rows besides samples; {MOST_ROWS_READ:,} are read",
+            path=path,
+            hint="publish a shorter window",
+        )
     return made
 
 

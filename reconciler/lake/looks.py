@@ -1,6 +1,5 @@
 """Looks at the limits of a cluster: from rows of ``quota_entry`` back to a state without loss, and what changed between two."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -9,6 +8,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler import foreign_json
 from reconciler.errors import LakeDamaged, QuotaValueError
 from reconciler.lake.lake import Lake
 from reconciler.lake.manifest import Manifest
@@ -135,7 +135,7 @@ def _known(values: Mapping[str, float]) -> dict[Key, float]:
 
 def _parts(text: str, path: str) -> tuple[tuple[str, str | None], ...]:
     try:
-        found: object = json.loads(text)
+        found: object = foreign_json.parse(text, most_bytes=foreign_json.ANSWER)
     except ValueError:
         found = None
     if isinstance(found, list) and found:

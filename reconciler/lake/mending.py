@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler import foreign_json
 from reconciler.errors import LakeDamaged
 from reconciler.lake import manifest as manifests_
 from reconciler.lake.lake import Lake
@@ -93,7 +94,7 @@ def regained(table: Table, inputs: Mapping[str, str], rows: pa.Table) -> dict[st
     """What a unit was made from, once it has these rows: nothing is lost any more if as many as before are there again."""
     if LOST not in inputs:
         return dict(inputs)
-    lost, until = json.loads(inputs[LOST])
+    lost, until = foreign_json.parse(inputs[LOST], most_bytes=foreign_json.SMALL)
     there = int(pc.sum(pc.less(rows.column(BROUGHT[table]), until)).as_py() or 0)
     return {name: text for name, text in inputs.items() if name != LOST or there < lost}
 
@@ -102,7 +103,7 @@ def sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
     """What is lost of a unit, for people; nothing = nothing is."""
     if LOST not in inputs:
         return ()
-    lost, until = json.loads(inputs[LOST])
+    lost, until = foreign_json.parse(inputs[LOST], most_bytes=foreign_json.SMALL)
     moment = datetime.fromtimestamp(until / 1000, UTC)
     had = f"{lost:,} rows that the lake had of it up to {moment:%Y-%m-%d %H:%M} UTC"
     return (f"{had} were damaged, and not as many came again",)
@@ -112,7 +113,7 @@ def _lost(damaged: Manifest) -> str:
     begin = begin_ms(damaged.unit.day)
     end = begin + DAY_MS
     until = min(damaged.made_ms, end) if damaged.made_ms > begin else end
-    before = json.loads(damaged.inputs.get(LOST, "[0, 0]"))
+    before = foreign_json.parse(damaged.inputs.get(LOST, "[0, 0]"), most_bytes=foreign_json.SMALL)
     return json.dumps([max(damaged.rows, before[0]), max(until, before[1])])
 
 

@@ -10,10 +10,15 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.lake import arrow
+from reconciler.lake.parquet_texts import open_parquet, unpacked_size
 from reconciler.usage.tables import Kind, Table
 
 ROW_GROUP: Final = 65_536
 """Rows that are read or skipped together: a bucket's day on six brokers is one or two of these."""
+
+MOST_TEXT: Final = 2**30
+"""Bytes of all texts that are unpacked together (a file, or a row group of one that is read with a filter), each counted
+in every row that has it."""
 
 WRITE_ANEW: Final = (
     "run ingest with --from this day (points, looks), --rebuild (samples) or --publish --rebuild (evidence),"
@@ -117,6 +122,7 @@ def read(
     path: str,
     columns: Sequence[str] | None = None,
     where: pc.Expression | None = None,
+    rows: int | None = None,
 ) -> pa.Table:
     """The rows of a file.
 
@@ -126,6 +132,7 @@ def read(
         path: Its name, for errors.
         columns: Which columns, in this order; all by default.
         where: Which rows; row groups whose statistics exclude them are not decoded.
+        rows: How many it has to have, by whoever described it; nothing is decoded of one that has others.
 
     Raises:
         LakeError: The file is damaged or cut off, does not fit the table, or a column is unknown.
@@ -134,31 +141,27 @@ def read(
     if unknown:
         raise LakeError(f"{table.name} has no column {unknown[0]!r}", path=path)
     names = table.names if columns is None else tuple(columns)
+    if rows is not None and (there := count(content, path)) != rows:
+        raise LakeDamaged(
+            f"has {there:,} rows where {rows:,} are expected", path=path, hint=WRITE_ANEW
+        )
     try:
-        rows = (
+        found = (
             _every_row(table, content, path, names)
             if where is None
             else _some_rows(table, content, path, names, where)
         )
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
-    return _whole(table, rows, path)
+    return _whole(table, found, path)
 
 
 def _every_row(table: Table, content: bytes, path: str, names: Sequence[str]) -> pa.Table:
-    found = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-    arrow.check_columns(table, found.schema_arrow, path)
-    there = [name for name in names if name in found.schema_arrow.names]
-    rows = found.read(columns=there)
-    wanted = arrow.schema(table)
-    return pa.table(
-        {
-            name: rows.column(name)
-            if name in there
-            else pa.nulls(rows.num_rows, wanted.field(name).type)
-            for name in names
-        }
-    )
+    file = _open(table, content, path)
+    present = [name for name in names if name in file.schema_arrow.names]
+    rows = file.read(columns=present)
+    _check_size(_texts_size(rows), path)
+    return _with_columns(table, rows, names)
 
 
 def _some_rows(
@@ -166,13 +169,53 @@ def _some_rows(
 ) -> pa.Table:
     import pyarrow.dataset as ds  # noqa: PLC0415 - brings pandas along, half a second that a preview has no use for
 
-    checked = ds.ParquetFileFormat(
-        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    file = _open(table, content, path)
+    schema = arrow.schema(table)
+    fragment = ds.ParquetFileFormat().make_fragment(pa.BufferReader(content))
+    groups = fragment.subset(where, schema=schema).row_groups
+    parts = [schema.empty_table().select(list(names))]
+    size = 0
+    for group in groups:  # One at a time: only the rows that pass the filter stay.
+        rows = file.read_row_group(group.id)
+        _check_size(size + _texts_size(rows), path)
+        rows = _with_columns(table, rows, table.names).cast(schema).filter(where)
+        part = rows.select(list(names))
+        size += _texts_size(part)
+        parts.append(part)
+    return pa.concat_tables(parts)
+
+
+def _open(table: Table, content: bytes, path: str) -> pq.ParquetFile:
+    file = open_parquet(pa.BufferReader(content))
+    arrow.check_columns(table, file.schema_arrow, path)
+    return file
+
+
+def _with_columns(table: Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The named columns in this order; those that the file does not have are null."""
+    schema = arrow.schema(table)
+    return pa.table(
+        {
+            name: rows.column(name)
+            if name in rows.schema.names
+            else pa.nulls(rows.num_rows, schema.field(name).type)
+            for name in names
+        }
     )
-    fragment = checked.make_fragment(pa.BufferReader(content))
-    arrow.check_columns(table, fragment.physical_schema, path)
-    files = ds.FileSystemDataset([fragment], arrow.schema(table), checked)
-    return files.to_table(columns=list(names), filter=where)
+
+
+def _texts_size(rows: pa.Table) -> int:
+    return sum(unpacked_size(column) for column in rows.columns)
+
+
+def _check_size(size: int, path: str) -> None:
+    """Refuses texts that are repeated until they fill the memory."""
+    if size > MOST_TEXT:
+        raise LakeDamaged(
+            f"has {size:,} bytes of text when it is unpacked; {MOST_TEXT:,} are allowed",
+            path=path,
+            hint=WRITE_ANEW,
+        )
 
 
 def _whole(table: Table, rows: pa.Table, path: str) -> pa.Table:

@@ -5,7 +5,7 @@ from typing import Final
 from obstore import exceptions
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
-from reconciler.lake.address import without_secrets
+from reconciler.redaction import redact_urls
 
 EXCEPTIONS: Final = (exceptions.BaseError, OSError, ValueError)
 """Everything that obstore raises; it has classes of Python's own where there is one, such as FileNotFoundError."""
@@ -70,5 +70,5 @@ def refused(error: Exception, path: str) -> LakeError:
     for kind, message, hint in _BY_CLASS:
         if isinstance(error, kind):
             return LakeError(message, path=path, hint=hint)
-    first = without_secrets(said.strip().partition("\n")[0])[:300]
+    first = redact_urls(said.strip().partition("\n")[0])[:300]
     return LakeError(f"the store refused: {first or type(error).__name__}", path=path)

@@ -73,7 +73,15 @@ class _Ranges(io.RawIOBase):
 class Skipping:
     """A Parquet file whose end is read and whose rows are not yet."""
 
-    def __init__(self, store: Store, file: File, table: Table, end_sha256: str = "") -> None:
+    def __init__(
+        self,
+        store: Store,
+        file: File,
+        table: Table,
+        end_sha256: str = "",
+        *,
+        most_at_once: int | None = None,
+    ) -> None:
         """Reads the end.
 
         Args:
@@ -81,6 +89,7 @@ class Skipping:
             file: Which one.
             table: What it holds.
             end_sha256: Digest of its end, where it is known: statistics that were altered would hide rows.
+            most_at_once: Most rows of one row group, which is what is decoded together.
 
         Raises:
             LakeDamaged: The file is missing, cut off, damaged, or does not fit its table.
@@ -112,6 +121,15 @@ class Skipping:
                 path=self._shown,
                 hint=parquet.WRITE_ANEW,
             )
+        largest = max(
+            (metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)), default=0
+        )
+        if most_at_once is not None and largest > most_at_once:
+            raise LakeDamaged(
+                f"has a row group of {largest:,} rows; {most_at_once:,} are allowed",
+                path=self._shown,
+                hint=parquet.WRITE_ANEW,
+            )
         arrow.check_columns(table, self._file.schema_arrow, self._shown)
         self._places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
 
@@ -127,6 +145,13 @@ class Skipping:
             for at in range(self._file.metadata.num_row_groups)
             if self._may_hold(at, names, wanted)
         ]
+
+    def equal_rows(self, at: int, names: Sequence[str]) -> int:
+        """The rows of a row group if all have the same values in these columns, by its statistics; else 0."""
+        group = self._file.metadata.row_group(at)
+        found = (group.column(self._places[name]).statistics for name in names)
+        equal = all(one is not None and one.has_min_max and one.min == one.max for one in found)
+        return int(group.num_rows) if equal else 0
 
     def _may_hold(self, at: int, names: Sequence[str], wanted: Wanted) -> bool:
         group = self._file.metadata.row_group(at)

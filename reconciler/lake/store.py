@@ -35,6 +35,9 @@ SILENCE: Final = timedelta(seconds=60)
 PLAIN_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
 """Object stores on ``http://``, as development servers are, have to be allowed in the environment."""
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+PIECE: Final = 256 * 1024
+"""Bytes of a file that are read at once."""
+
 TRIES: Final = 4
 TRIED_FOR: Final = timedelta(seconds=45)
 
@@ -84,27 +87,41 @@ class Store:
         """
         return self._at.spark(path)
 
-    def find(self, path: str) -> bytes | None:
+    def find(self, path: str, *, most: int | None = None) -> bytes | None:
         """A file, ``None`` if there is none.
 
+        Args:
+            path: Which one.
+            most: Bytes that it may have; more are not read, whatever size the store says it has.
+
         Raises:
+            LakeDamaged: It has more bytes.
             LakeError: It may not be read, or nobody answers.
         """
         try:
-            return bytes(obstore.get(self._objects, path).bytes())
+            found = obstore.get(self._objects, path)
+            if most is None:
+                return bytes(found.bytes())
+            parts, size = [], 0
+            for part in found.stream(min_chunk_size=PIECE):
+                size += len(part)
+                if size > most:
+                    raise LakeDamaged(f"has more than {most:,} bytes", path=self.where(path))
+                parts.append(bytes(part))
+            return b"".join(parts)
         except refusals.EXCEPTIONS as error:
             if refusals.is_absence(error):
                 return None
             raise refusals.refused(error, self.where(path)) from error
 
-    def get(self, path: str) -> bytes:
-        """A file.
+    def get(self, path: str, *, most: int | None = None) -> bytes:
+        """A file; arguments as for :meth:`find`.
 
         Raises:
-            LakeDamaged: There is none.
+            LakeDamaged: There is none, or it has more bytes.
             LakeError: It may not be read, or nobody answers.
         """
-        found = self.find(path)
+        found = self.find(path, most=most)
         if found is None:
             raise LakeDamaged("is not there", path=self.where(path))
         return found

@@ -1,11 +1,14 @@
 """JSON objects read strictly: every field once, of its type, and none that nobody knows."""
 
-import json
 from collections.abc import Mapping
 from datetime import date
-from typing import NoReturn
+from typing import Final, NoReturn
 
+from reconciler import foreign_json
 from reconciler.errors import LakeDamaged
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Longest description of evidence or of a unit: 250 bytes for each file, and a year of evidence has 1,500."""
 
 
 class Fields:
@@ -30,8 +33,8 @@ class Fields:
             return found
 
         try:
-            found: object = json.loads(content, object_pairs_hook=once)
-        except (ValueError, RecursionError) as error:
+            found: object = foreign_json.parse(content, most_bytes=MOST_BYTES, pairs=once)
+        except foreign_json.UnreadableJson as error:
             raise LakeDamaged(
                 f"is no JSON ({error})" if content else "is empty",
                 path=path,

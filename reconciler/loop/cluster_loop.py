@@ -42,10 +42,12 @@ class Turn:
     Attributes:
         retry: Whether it failed in a way that time may heal.
         note: What went wrong, for the log; "" = nothing.
+        confirm: Whether it observed something that needs another observation soon, such as drift.
     """
 
     retry: bool = False
     note: str = ""
+    confirm: bool = False
 
 
 Work: TypeAlias = Callable[[Wake], Awaitable[Turn]]
@@ -54,7 +56,8 @@ Work: TypeAlias = Callable[[Wake], Awaitable[Turn]]
 class ClusterLoop:
     """Calls the work again and again, never twice at a time.
 
-    A pass follows a message at once (after lingering), the interval, or a retriable failure (after a growing wait).
+    A pass follows a message at once (after lingering), the interval, a retriable failure (after a growing wait), or an
+    observation that needs another one (after a few seconds).
     A message also ends the wait after a failure, because it may be what heals it; the gap keeps that from
     running hot, and the failures still count. A terminal failure waits for a message or the resync.
 
@@ -92,6 +95,7 @@ class ClusterLoop:
         self._rested_at = clock.monotonic()
         self._resync_at = clock.monotonic()
         self._retry_at: float | None = None
+        self._confirm_at: float | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pass after pass until ``stop`` is set; a pass under way is then cancelled and waited for.
@@ -127,7 +131,8 @@ class ClusterLoop:
         if rest > 0:
             await self._clock.sleep(rest)
         while True:
-            due = min(one for one in (self._resync_at, self._retry_at) if one is not None)
+            times = self._resync_at, self._retry_at, self._confirm_at
+            due = min(one for one in times if one is not None)
             batch = await self.mailbox.batch(
                 linger=pace.linger, most=pace.batch, timeout=due - self._clock.monotonic()
             )
@@ -157,6 +162,7 @@ class ClusterLoop:
     def _follow(self, turn: Turn) -> None:
         pace, ended = self._pace(), self._clock.monotonic()
         self._rested_at = ended + pace.gap
+        self._confirm_at = ended + pace.confirm if turn.confirm else None
         if not turn.retry:
             self.failures, self._retry_at = 0, None
             if turn.note:

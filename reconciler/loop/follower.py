@@ -11,7 +11,9 @@ from reconciler.loop.cluster_loop import Turn, Wake
 from reconciler.loop.revision import Places, Revision, check_clients, read_revision
 from reconciler.loop.telemetry import Telemetry
 from reconciler.loop.watch_state import WatchState
+from reconciler.manifest.project import MAX_FILE_SIZE
 from reconciler.ports import Clock
+from reconciler.regular_files import read_regular
 from reconciler.render.names import escaped
 
 _LOG: Final = logging.getLogger("reconciler.loop")
@@ -97,7 +99,7 @@ class Follower:
         if self._places.trusted is None:
             return None
         try:
-            return self._places.trusted.read_text(encoding="utf-8")
+            return read_regular(self._places.trusted, most=MAX_FILE_SIZE).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             return f"unreadable: {error}"
 

@@ -26,6 +26,7 @@ class Pace:
         batch: With so many keys a batch lingers no longer.
         first_retry: Wait after the first failure in a row; each further one waits twice as long.
         last_retry: Longest wait after a failure, before jitter.
+        confirm: Wait before a pass that observes again what one observation does not prove.
 
     Raises:
         ConfigError: A number is NaN or outside of what it can mean.
@@ -38,12 +39,14 @@ class Pace:
     batch: int = 100
     first_retry: float = 1.0
     last_retry: float = 300.0
+    confirm: float = 3.0
 
     def __post_init__(self) -> None:
         for name, fits, words in (
             ("interval", 0 < self.interval < math.inf, "a positive number of seconds"),
             ("jitter", 0 <= self.jitter < 1, "a share from 0 up to 1"),
             ("gap", 0 <= self.gap < math.inf, "seconds, 0 or more"),
+            ("confirm", 0 < self.confirm < math.inf, "a positive number of seconds"),
             ("linger", 0 <= self.linger < math.inf, "seconds, 0 or more"),
             ("batch", self.batch >= 1, "at least 1"),
             ("first_retry", 0 < self.first_retry < math.inf, "a positive number of seconds"),

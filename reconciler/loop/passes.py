@@ -1,19 +1,21 @@
 """Passes with a memory: removals of the window before the guards, drift of earlier looks before a correction."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 
 from reconciler.errors import KquotaError
-from reconciler.loop.removals import RemovalWindow, removals_of
+from reconciler.loop.removals import RemovalWindow
 from reconciler.ports import Clock
+from reconciler.quota.budgets import Allotment, counts_as_removal, counts_of, tenant_of
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import Desired
 from reconciler.quota.outcome import Applied, Unknown
-from reconciler.quota.owned import Pair
+from reconciler.quota.owned import Owned, Pair
 from reconciler.quota.policy import Cause
 from reconciler.quota.report import Outcome, Pass, Seen
 from reconciler.quota.vigil import Vigil
-from reconciler.reconcile import Orders, Ports, run_pass
+from reconciler.reconcile import Orders, Ports, run_pass, unrefused
 
 
 class Passes:
@@ -39,25 +41,32 @@ class Passes:
         self._clock = clock
         # Removals of the pass before that were counted and whose fate is unknown.
         self._open: frozenset[Pair] = frozenset()
+        self._asked_since: dict[Pair, float] = {}
 
     async def run(
-        self, ports: Ports, orders: Orders, desired: Desired, *, counts_drift: bool = True
+        self,
+        ports: Ports,
+        orders: Orders,
+        desired: Desired,
+        *,
+        counts_drift: bool = True,
+        refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
     ) -> Pass:
         """One pass. Never raises for what happened in it.
 
         Args:
             ports: The outside world.
-            orders: What it is told; ``guards.removals_before`` is filled in here.
+            orders: What it is told.
             desired: All documents, without conflicts.
             counts_drift: Whether differences may count as drift now; not while an earlier leader's writes may land.
+            refuses_removals: Why no removal of a plan may be made now; "" = nothing is known against them.
 
         Returns:
             The pass with what is remembered of drift. A window that cannot be read or written is its error.
         """
         at = self._clock.now()
         try:
-            # What may be tried again is among the planned removals then, and must not count twice.
-            before = max(await self.window.count(at) - len(self._open), 0)
+            history = await self.window.history(at)
         except KquotaError as error:
             ended = self._clock.now()
             return Pass(
@@ -67,26 +76,39 @@ class Passes:
                 started_at=at,
                 ended_at=ended,
             )
-        counted: frozenset[Pair] = frozenset()
+        counted: dict[Pair, str] = {}
 
         def corrects(change: Change) -> bool:
             return counts_drift and self.vigil.corrects(change, at)
 
-        async def count(plan: Plan) -> None:
-            # Before anything is sent, so that a crash cannot hide a removal from the guard.
-            nonlocal counted
-            counted = removals_of(plan) - self._open
-            await self.window.add(len(counted), at)
+        async def count(plan: Plan, owned: Owned) -> None:
+            # Before anything is sent, so that a crash cannot hide a removal from the budget. What is tried again was counted.
+            new = [
+                change
+                for change in plan.changes
+                if counts_as_removal(change) and (change.entity, change.key) not in self._open
+            ]
+            counted.update({(change.entity, change.key): tenant_of(change) for change in new})
+            await self.window.add(counts_of(new, owned, at=at), at)
 
         made = await run_pass(
             ports,
-            replace(orders, guards=replace(orders.guards, removals_before=before)),
+            orders,
             desired,
             cluster=self.name,
             corrects=corrects,
             before_sending=count,
+            refuses_removals=refuses_removals,
+            allotment=Allotment(
+                history=history,
+                now=at,
+                window=self.window.seconds,
+                paid=self._open,
+                asked_since=self._asked_since,
+            ),
             fenced=not counts_drift,
         )
+        self._remember_waiting(made, at)
         vigil = self.vigil
         if made.preview is not None:
             vigil = vigil.after(
@@ -105,7 +127,20 @@ class Passes:
             made = replace(made, error=made.error or error)
         return replace(made, sightings=sightings)
 
-    async def _settle(self, counted: frozenset[Pair], outcome: Outcome | None, at: float) -> None:
+    def _remember_waiting(self, made: Pass, at: float) -> None:
+        """Since when removals wait for their budget, so that those that come later do not go first."""
+        if made.preview is None:
+            return
+        waiting = (
+            (held.change.entity, held.change.key)
+            for held in made.withheld
+            if counts_as_removal(held.change)
+        )
+        self._asked_since = {pair: self._asked_since.get(pair, at) for pair in waiting}
+
+    async def _settle(
+        self, counted: Mapping[Pair, str], outcome: Outcome | None, at: float
+    ) -> None:
         """Take back what was counted and did not happen."""
         sent: set[Pair] = set()
         unknown: set[Pair] = set()
@@ -116,7 +151,8 @@ class Passes:
             if isinstance(one.result, Unknown) and one.seen is not Seen.VISIBLE:
                 unknown.add(pair)
         self._open = frozenset(unknown)
-        await self.window.add(-len(counted - sent), at)
+        unsent = Counter(tenant for pair, tenant in counted.items() if pair not in sent)
+        await self.window.take_back(unsent, at)
 
 
 def corrected(outcome: Outcome | None) -> Collection[Pair]:

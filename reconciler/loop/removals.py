@@ -1,46 +1,43 @@
-"""Removals of the last hour (or whatever the window is), counted so that neither time nor a restart hides them."""
+"""Removals of the last hour (or another window), remembered so that neither time nor a restart hides them."""
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 from reconciler.errors import ConfigError
-from reconciler.quota.change import Plan
-from reconciler.quota.owned import Pair
-from reconciler.quota.policy import Cause
-
-UNCOUNTED = frozenset({Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
-"""Removals that the guard does not count either: what the night shift asks for, and what its end brings back."""
-
-
-WINDOW_SECONDS: Final = 3600.0
-"""Length of the window where nobody says another one."""
+from reconciler.quota.budgets import WINDOW_SECONDS as WINDOW_SECONDS  # noqa: PLC0414 - said once, used here
+from reconciler.quota.budgets import RemovalCount, condensed
 
 LEAST_SECONDS: Final = 1.0
-"""Somebody may write ``0s`` for a window; that is one in which hardly anything is counted."""
+"""A window of ``0s`` is taken as this long: hardly anything is counted then."""
 
 
 class RemovalStore(Protocol):
     """Where the counts outlive the process."""
 
-    async def load(self) -> Mapping[float, int]:
-        """When -> how many; empty where there never were any.
+    async def load(self) -> Sequence[RemovalCount]:
+        """All counts; empty where there never were any.
 
         Raises:
             KquotaError: They exist and cannot be read; never an empty answer instead.
         """
         ...
 
-    async def save(self, counts: Mapping[float, int]) -> None:
+    async def save(self, counts: Sequence[RemovalCount]) -> None:
         """Put these in place of the old ones, durably."""
         ...
 
 
 class RemovalWindow:
-    """How many removals were made within a sliding window.
+    """The removals within a sliding window.
 
     Args:
         store: Where they are kept; read once, before the first answer.
+        seconds: Length of the window.
+
+    Attributes:
         seconds: Length of the window.
     """
 
@@ -48,56 +45,59 @@ class RemovalWindow:
         if not 0 < seconds < math.inf:
             raise ConfigError(f"the window must be a positive number of seconds, not {seconds}")
         self._store = store
-        self._seconds = seconds
-        self._counts: dict[float, int] | None = None
+        self.seconds = seconds
+        self._counts: tuple[RemovalCount, ...] | None = None
 
     def resize(self, seconds: float) -> None:
         """From now on the window has this length, or the least that there is."""
-        self._seconds = max(seconds, LEAST_SECONDS)
+        self.seconds = max(seconds, LEAST_SECONDS)
 
-    async def count(self, now: float) -> int:
+    async def history(self, now: float) -> tuple[RemovalCount, ...]:
         """Removals within the window that ends at ``now`` (seconds since the epoch).
 
         A time that lies ahead, because the clock was set back, counts: to forget is what must not happen.
         """
-        return sum(self._kept(await self._loaded(), now).values())
+        return tuple(one for one in await self._loaded() if one.at > now - self.seconds)
 
-    async def add(self, count: int, now: float) -> None:
-        """Count removals at ``now``; a negative count takes back what was counted at that very time."""
-        if not count:
+    async def add(self, counts: Iterable[RemovalCount], now: float) -> None:
+        """Remember removals that are about to be sent."""
+        added = tuple(counts)
+        if added:
+            await self._save(condensed((*await self.history(now), *added)))
+
+    async def take_back(self, counts: Mapping[str, int], at: float) -> None:
+        """Forget removals of some tenants that were remembered at that very time and did not happen."""
+        left = Counter({tenant: count for tenant, count in counts.items() if count > 0})
+        if not left:
             return
-        kept = self._kept(await self._loaded(), now)
-        kept[now] = max(kept.get(now, 0) + count, 0)
-        counts = {at: number for at, number in kept.items() if number}
+        remaining: list[RemovalCount] = []
+        for one in await self._loaded():
+            back = min(left[one.tenant], one.count) if one.at == at else 0
+            left[one.tenant] -= back
+            if one.count > back:
+                remaining.append(replace(one, count=one.count - back))
+        await self._save(tuple(remaining))
+
+    async def _save(self, counts: tuple[RemovalCount, ...]) -> None:
         await self._store.save(counts)
         self._counts = counts
 
-    async def _loaded(self) -> Mapping[float, int]:
+    async def _loaded(self) -> tuple[RemovalCount, ...]:
         if self._counts is None:
-            self._counts = dict(await self._store.load())
+            self._counts = tuple(await self._store.load())
         return self._counts
-
-    def _kept(self, counts: Mapping[float, int], now: float) -> dict[float, int]:
-        return {at: number for at, number in counts.items() if at > now - self._seconds}
 
 
 class MemoryRemovals:
     """Counts that are gone with the process. Implements ``RemovalStore``."""
 
     def __init__(self) -> None:
-        self.counts: dict[float, int] = {}
+        self.counts: tuple[RemovalCount, ...] = ()
 
-    async def load(self) -> Mapping[float, int]:
+    async def load(self) -> Sequence[RemovalCount]:
         """What was saved last."""
         return self.counts
 
-    async def save(self, counts: Mapping[float, int]) -> None:
+    async def save(self, counts: Sequence[RemovalCount]) -> None:
         """Keep them."""
-        self.counts = dict(counts)
-
-
-def removals_of(plan: Plan) -> frozenset[Pair]:
-    """The pairs that a plan removes, as the guards count them."""
-    return frozenset(
-        (one.entity, one.key) for one in plan.changes if one.removes and one.cause not in UNCOUNTED
-    )
+        self.counts = tuple(counts)

@@ -12,9 +12,10 @@ from reconciler.git.repository import Tree
 from reconciler.manifest.conflict import conflict_problems
 from reconciler.manifest.files import read_blobs
 from reconciler.manifest.load import load_files
-from reconciler.manifest.project import FILE_NAME, Project, ProjectCluster, parse
+from reconciler.manifest.project import FILE_NAME, MAX_FILE_SIZE, Project, ProjectCluster, parse
 from reconciler.manifest.selection import for_cluster
 from reconciler.quota.desired import Desired, merge
+from reconciler.regular_files import read_regular
 
 _REF_INVENTORY: Final = (
     "inventory.gitRef is for pipelines, whose machines forget everything; kquota watch keeps its records in a file:"
@@ -142,7 +143,7 @@ def _project(tree: Tree, places: Places) -> Project:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular(path, most=MAX_FILE_SIZE).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
 

@@ -18,9 +18,13 @@ def turn_of(made: Pass) -> Turn:
     if error is not None:
         hint = f"; {error.hint}" if error.hint and not error.retriable else ""
         return Turn(retry=error.retriable, note=f"{error}{hint}")
-    if made.outcome is None or made.outcome.complete:
-        return Turn()
-    return Turn(retry=True, note=note) if (note := _unfinished(made, made.outcome)) else Turn()
+    note = "" if made.outcome is None or made.outcome.complete else _unfinished(made, made.outcome)
+    return Turn(retry=bool(note), note=note, confirm=needs_confirmation(made))
+
+
+def needs_confirmation(made: Pass) -> bool:
+    """Whether the pass observed drift that has to be observed again before it counts."""
+    return made.error is None and not all(one.confirmed for one in made.sightings)
 
 
 def _unfinished(made: Pass, outcome: Outcome) -> str:

@@ -1,14 +1,15 @@
 """What ``kquota watch`` must not forget: the revision in force, the refused one, and removals of the last while."""
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler import foreign_json
 from reconciler.errors import InventoryError
 from reconciler.inventory.durable import replace as replace_file
+from reconciler.quota.budgets import RemovalCount, count_of, row_of
 
 KIND: Final = "kquota-watch"
 FORMAT: Final = 1
@@ -21,13 +22,13 @@ class Remembered:
     Attributes:
         commit: The revision in force, "" if there never was one.
         refused: The newest revision that was refused and not replaced since, or "".
-        removals: Cluster -> when -> how many.
+        removals: Cluster -> removals of the last while.
     """
 
     commit: str = ""
     refused: str = ""
-    removals: Mapping[str, Mapping[float, int]] = field(
-        default_factory=dict[str, Mapping[float, int]]
+    removals: Mapping[str, Sequence[RemovalCount]] = field(
+        default_factory=dict[str, Sequence[RemovalCount]]
     )
 
 
@@ -73,13 +74,13 @@ class ClusterRemovals:
     state: WatchState
     cluster: str
 
-    async def load(self) -> Mapping[float, int]:
-        """When -> how many."""
-        return self.state.now.removals.get(self.cluster, {})
+    async def load(self) -> Sequence[RemovalCount]:
+        """All counts of the cluster."""
+        return self.state.now.removals.get(self.cluster, ())
 
-    async def save(self, counts: Mapping[float, int]) -> None:
+    async def save(self, counts: Sequence[RemovalCount]) -> None:
         """Put these in place of the old ones, durably."""
-        self.state.remember(removals={**self.state.now.removals, self.cluster: dict(counts)})
+        self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(counts)})
 
 
 def _encoded(one: Remembered) -> bytes:
@@ -88,7 +89,7 @@ def _encoded(one: Remembered) -> bytes:
         "format": FORMAT,
         "commit": one.commit,
         "refused": one.refused,
-        "removals": {name: sorted(counts.items()) for name, counts in one.removals.items()},
+        "removals": {name: list(map(row_of, counts)) for name, counts in one.removals.items()},
     }
     return (json.dumps(document, sort_keys=True, indent=1) + "\n").encode("ascii")
 
@@ -101,8 +102,8 @@ def _read(path: Path) -> Remembered:
     except OSError as error:
         raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
     try:
-        return _decoded(json.loads(content))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return _decoded(foreign_json.parse(content, most_bytes=foreign_json.DOCUMENT))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InventoryError(
             f"{path} is damaged or not of this version",
             hint="without it the branch is read anew and earlier removals no longer count: remove it if that is meant",
@@ -116,8 +117,7 @@ def _decoded(document: Any) -> Remembered:  # noqa: ANN401 - JSON, checked here
         commit=_text(document["commit"]),
         refused=_text(document["refused"]),
         removals={
-            name: dict(_count(*item) for item in counts)
-            for name, counts in document["removals"].items()
+            name: tuple(map(count_of, counts)) for name, counts in document["removals"].items()
         },
     )
 
@@ -126,9 +126,3 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("a text")
     return value
-
-
-def _count(at: object, number: object) -> tuple[float, int]:
-    if type(at) is not float or not math.isfinite(at) or type(number) is not int or number < 0:
-        raise ValueError("a time and a count")
-    return at, number

@@ -22,7 +22,7 @@ from reconciler.manifest.schema_names import (
     SERVER_FIELDS,
 )
 from reconciler.quota.desired import Declaration, Lines
-from reconciler.quota.entity import ABSENT, DEFAULT, MAX_NAME_BYTES, Entity, Slot
+from reconciler.quota.entity import ABSENT, DEFAULT, MAX_DECLARED_NAME_BYTES, Entity, Slot
 from reconciler.quota.keys import COLUMN_OF, FIELDS, RULES, Key
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits
@@ -212,13 +212,13 @@ def _slot(node: Node) -> Slot:
 
 
 def checked_name(name: str) -> str:
-    """The name, if it is not empty and fits into a Kafka string.
+    """The name, if a document may declare it: not empty, and not longer than the bound.
 
     Raises:
-        Declined: It is or does not.
+        Declined: It is empty or too long.
     """
     longest = len(name) if name.isascii() else len(name.encode("utf-8", "surrogatepass"))
-    if not name or longest > MAX_NAME_BYTES:
+    if not name or longest > MAX_DECLARED_NAME_BYTES:
         raise Declined
     return name
 

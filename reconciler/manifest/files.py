@@ -1,18 +1,22 @@
 """Which files a path or glob means, and their texts from disk. Selecting is pure, so a git revision uses it too."""
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import Problem
+from reconciler.regular_files import boundary_of, check_inside, is_inside, read_regular
 
 SUFFIXES: Final = (".yaml", ".yml")
 MAX_FILES: Final = 100_000
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 256 * 1024 * 1024
+"""Largest sum of all files of a run; 100,000 documents have about 40 MB."""
 
 _GLOB: Final = re.compile(r"[*?\[]")
 
@@ -86,12 +90,13 @@ def read_paths(
     """
     left_out = {_tidy(path) for path in exclude}
     problems: list[Problem] = []
-    found: dict[str, str] = {}
+    found: dict[str, _File] = {}
     for pattern in paths:
+        known = len(problems)
         hits = {
             name: file for name, file in _on_disk(pattern, root, problems) if name not in left_out
         }
-        if not hits:
+        if not hits and len(problems) == known:
             problems.append(unmatched_problem(pattern))
         found |= hits
     if len(found) > max_files:
@@ -100,12 +105,16 @@ def read_paths(
         )
         return Texts(files=(), problems=(Problem(str(root), 0, 0, words),))
     files: list[tuple[str, str]] = []
+    left = max(MAX_BYTES, max_file_bytes)
     for name in sorted(found):
         text = _text(found[name], name, max_file_bytes)
         if isinstance(text, Problem):
             problems.append(text)
-        else:
-            files.append((name, text))
+            continue
+        left -= len(text)
+        if left < 0:
+            return Texts(files=(), problems=(*problems, _too_much(name)))
+        files.append((name, text))
     return Texts(files=tuple(files), problems=tuple(problems))
 
 
@@ -134,7 +143,11 @@ def read_blobs(
         return Texts(files=(), problems=(_too_many(len(picked.names), max_files),))
     problems = [unmatched_problem(path) for path in picked.unmatched]
     files: list[tuple[str, str]] = []
+    left = max(MAX_BYTES, max_file_bytes)
     for name, content in sorted(read(picked.names).items()):
+        left -= len(content)
+        if left < 0:
+            return Texts(files=(), problems=(*problems, _too_much(name)))
         large = len(content) > max_file_bytes
         text = _too_large(name, max_file_bytes) if large else _decoded(name, content)
         if isinstance(text, Problem):
@@ -148,6 +161,18 @@ def _too_many(count: int, most: int) -> Problem:
     return Problem(
         "", 0, 0, f"{count} files are more than the {most} that may be read (reading.maxFiles)"
     )
+
+
+def _too_much(name: str) -> Problem:
+    words = f"with this file the manifests are larger than {MAX_BYTES} bytes together; split the project, or name fewer paths"
+    return Problem(name, 0, 0, words)
+
+
+class _File(NamedTuple):
+    """Where a file is, and the folder that links on the way to it may not leave."""
+
+    path: str
+    inside: str
 
 
 def _tidy(pattern: str) -> str:
@@ -187,31 +212,38 @@ def _matcher(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def _on_disk(pattern: str, root: Path, problems: list[Problem]) -> Iterator[tuple[str, str]]:
+def _on_disk(pattern: str, root: Path, problems: list[Problem]) -> Iterator[tuple[str, _File]]:
     """``(name, file)`` of everything that a pattern means; names are relative to the root where they can be.
 
-    Folders behind symbolic links are followed, each at most once. A folder that cannot be listed is a problem:
-    a document that was not seen must never look like one that is gone.
+    Folders behind symbolic links are followed, each at most once, and never out of the repository, as at a git
+    revision. A folder that cannot be listed is a problem: a document that was not seen must never look like one that
+    is gone.
     """
     tidy = _tidy(pattern)
     wild = _GLOB.search(tidy)
     base = tidy if wild is None else tidy[: tidy.rfind("/", 0, wild.start()) + 1]
     start = str(root / base)
-    if wild is None and Path(start).is_file():
-        yield tidy, start
+    inside = str(boundary_of(start, root))
+    try:
+        check_inside(start, inside)
+    except OSError as error:
+        problems.append(Problem(base or str(root), 0, 0, f"cannot be read: {error.strerror}"))
+        return
+    if wild is None and os.path.lexists(start) and not Path(start).is_dir():
+        yield tidy, _File(start, inside)
         return
     accepts = _matcher(tidy).fullmatch
     # Text and not Path objects: 10,000 files are common, and a Path costs as much as reading one.
-    linked = {str(Path(start).resolve())}
+    walk = _Walk(inside=inside, linked={str(Path(start).resolve())}, problems=problems)
     for folder, folders, names in os.walk(
         start, followlinks=True, onerror=lambda error: _unlisted(error, start, problems)
     ):
-        folders[:] = [name for name in folders if _to_visit(folder, name, linked)]
         prefix = _joined(base, folder[len(start) :].strip(os.sep).replace(os.sep, "/"))
+        folders[:] = [name for name in folders if walk.enters(folder, name, prefix)]
         for name in names:
             shown = _joined(prefix, name)
             if accepts(shown):
-                yield shown, f"{folder}{os.sep}{name}"
+                yield shown, _File(f"{folder}{os.sep}{name}", inside)
 
 
 def _unlisted(error: OSError, start: str, problems: list[Problem]) -> None:
@@ -220,14 +252,26 @@ def _unlisted(error: OSError, start: str, problems: list[Problem]) -> None:
         problems.append(Problem(str(error.filename), 0, 0, words))
 
 
-def _to_visit(folder: str, name: str, linked: set[str]) -> bool:
-    path = Path(folder, name) if not name.startswith(".") else None
-    if path is None or not path.is_symlink():
-        return path is not None
-    target = str(path.resolve())
-    seen = target in linked or Path(folder).resolve().is_relative_to(target)
-    linked.add(target)
-    return not seen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """Which folders a walk enters: ``linked`` are the targets of links that it entered already."""
+
+    inside: str
+    linked: set[str]
+    problems: list[Problem]
+
+    def enters(self, folder: str, name: str, prefix: str) -> bool:
+        path = Path(folder, name) if not name.startswith(".") else None
+        if path is None or not path.is_symlink():
+            return path is not None
+        target = str(path.resolve())
+        if not is_inside(target, self.inside):
+            words = f"cannot be read: it leads to {target}, which is outside {self.inside}"
+            self.problems.append(Problem(_joined(prefix, name), 0, 0, words))
+            return False
+        seen = target in self.linked or Path(folder).resolve().is_relative_to(target)
+        self.linked.add(target)
+        return not seen
 
 
 def _joined(folder: str, name: str) -> str:
@@ -236,14 +280,14 @@ def _joined(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}" if name else folder.rstrip("/")
 
 
-def _text(file: str, shown: str, most: int) -> str | Problem:
+def _text(file: _File, shown: str, most: int) -> str | Problem:
     try:
-        with open(file, "rb", buffering=0) as opened:  # noqa: PTH123 - see _on_disk
-            large = os.fstat(opened.fileno()).st_size > most
-            content = b"" if large else opened.read()
+        content = read_regular(file.path, most=most, inside=file.inside)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            return _too_large(shown, most)
         return Problem(shown, 0, 0, f"cannot be read: {error.strerror or error}")
-    return _too_large(shown, most) if large else _decoded(shown, content)
+    return _decoded(shown, content)
 
 
 def _too_large(shown: str, most: int) -> Problem:

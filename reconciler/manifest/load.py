@@ -71,6 +71,7 @@ class _Run:
     warnings: list[Problem] = field(default_factory=list)
     documents: int = 0
     shapes: Shapes = field(default_factory=Shapes)
+    budget: yaml_files.NodeBudget
 
     def add(self, cluster: str, one: Declaration) -> None:
         """One accepted document."""
@@ -92,6 +93,7 @@ def load_files(
     *,
     clusters: Collection[str] | None = None,
     problems: Iterable[Problem] = (),
+    budget: yaml_files.NodeBudget | None = None,
 ) -> Loaded:
     """Everything that these files declare.
 
@@ -99,12 +101,19 @@ def load_files(
         files: ``(path, text)`` pairs; the path is only shown.
         clusters: Names of the known clusters; a document that names another is a problem. ``None`` accepts all.
         problems: What was found while reading the files, to be listed with the rest.
+        budget: How many keys and values are read; ``None`` = the usual number.
     """
-    run = _Run(clusters=clusters, problems=list(problems))
+    run = _Run(
+        clusters=clusters,
+        problems=list(problems),
+        budget=yaml_files.NodeBudget() if budget is None else budget,
+    )
     count = 0
     for path, text in files:
         count += 1
         _load_file(run, path, text)
+        if run.budget.is_spent:  # the file that spent it is among the problems
+            break
     return Loaded(
         by_cluster={name: tuple(several) for name, several in run.by_cluster.items()},
         problems=tuple(sorted(set(run.problems))),
@@ -116,7 +125,10 @@ def load_files(
 
 def _load_file(run: _Run, path: str, text: str) -> None:
     before = (run.documents, len(run.problems))
+    run.budget.begin_file()
     for piece in yaml_files.pieces(text):
+        if run.budget.left_in_file <= 0 or run.budget.is_spent:
+            break
         quick = run.shapes.read(piece, path)
         if quick is not None:
             run.documents += 1
@@ -128,7 +140,7 @@ def _load_file(run: _Run, path: str, text: str) -> None:
 
 
 def _load_piece(run: _Run, path: str, piece: Piece) -> None:
-    roots = yaml_files.read(piece, path, run.problems)
+    roots = yaml_files.read(piece, path, run.problems, run.budget)
     for root in roots:
         for node in _documents(run, path, root):
             run.documents += 1

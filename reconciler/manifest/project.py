@@ -20,6 +20,12 @@ from reconciler.manifest.schema_names import CLUSTER, PROJECT, QUOTA
 FILE_NAME: Final = "kquota.yaml"
 """What a project file is called."""
 
+MAX_FILE_SIZE: Final = 8 * 1024 * 1024
+"""Largest project file, in bytes."""
+
+MAX_NODES: Final = 500_000
+"""Most keys and values of a project file."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryPlace:
@@ -125,8 +131,12 @@ def parse(text: str, path: str = FILE_NAME) -> Project:
 def _documents(text: str, path: str, problems: list[Problem]) -> _Documents:
     clusters: dict[str, Block] = {}
     project: Block | None = None
+    budget = yaml_files.NodeBudget(file=MAX_NODES, total=MAX_NODES)
     roots = [
-        root for piece in yaml_files.pieces(text) for root in yaml_files.read(piece, path, problems)
+        root
+        for piece in yaml_files.pieces(text)
+        if not budget.is_spent
+        for root in yaml_files.read(piece, path, problems, budget)
     ]
     for root in roots:
         kind = _checked_kind(root, path, problems)

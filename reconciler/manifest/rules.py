@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
 from reconciler.manifest.schema_names import QUOTA
-from reconciler.quota.entity import MAX_NAME_BYTES
+from reconciler.quota.entity import MAX_DECLARED_NAME_BYTES
 from reconciler.quota.keys import FIELDS, LONG_MAX, RULES, Key, check_value
 
 # A document as JSON that its schema has accepted: the shapes below are facts here, not hopes.
@@ -77,9 +77,11 @@ def _ip_broken(slot: Json) -> str | None:
 
 def _name_too_long(slot: Json) -> str | None:
     length = len(slot.get("name", "").encode("utf-8", "surrogatepass"))
-    if length <= MAX_NAME_BYTES:
+    if length <= MAX_DECLARED_NAME_BYTES:
         return None
-    return f"a name of {length} bytes does not fit into a Kafka string of {MAX_NAME_BYTES}"
+    return (
+        f"a name of {length} bytes cannot be declared; {MAX_DECLARED_NAME_BYTES} bytes are allowed"
+    )
 
 
 def exactly_one(one: str, other: str) -> Broken:
@@ -223,8 +225,8 @@ QUOTA_RULES: Final[tuple[StaticRule, ...]] = (
           "entity cannot be changed; create another ClientQuota", None),
     *(At(QUOTA, ("entity", slot)).rule(f"{slot}-one-of", "has(self.name) != has(self.default)", _ONE_OF,
             exactly_one("name", "default")) for slot in ("user", "clientId", "ip")),
-    *(At(QUOTA, ("entity", slot)).rule(f"{slot}-length", "!has(self.name) || size(bytes(self.name)) <= 32767",
-            "a name of more than 32767 bytes does not fit into a Kafka string", _name_too_long)
+    *(At(QUOTA, ("entity", slot)).rule(f"{slot}-length", f"!has(self.name) || size(bytes(self.name)) <= {MAX_DECLARED_NAME_BYTES}",
+            f"a name of more than {MAX_DECLARED_NAME_BYTES} bytes cannot be declared", _name_too_long)
       for slot in ("user", "clientId")),
     At(QUOTA, ("entity", "ip")).rule("ip-canonical",
           "!has(self.name) || (isIP(self.name) && ip.isCanonical(self.name))",

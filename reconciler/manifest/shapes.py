@@ -41,8 +41,10 @@ _SCALAR: Final = (
 VALUE: Final = re.compile(_SCALAR)
 """A value with its quotes, after ``: ``, in a text without ``#``."""
 
-VALUE_OR_COMMENT: Final = re.compile(_SCALAR + rf"|\#(?<![^ \n]\#)([^{_CLEAN}]*)(?=\r?\n|\Z)")
-"""A value, or a comment without its ``#``."""
+VALUE_OR_COMMENT: Final = re.compile(
+    _SCALAR + rf"|\#(?<![^ \n]\#)([^{_CLEAN}]{{0,4096}})(?=\r?\n|\Z)"
+)
+"""A value, or a comment without its ``#``. A longer comment is none here: looking for its end begins anew at each ``#``."""
 
 Skeleton: TypeAlias = tuple[str | bool, ...]
 """The text around the values; with comments, a truth value for each cut says which of both it was."""

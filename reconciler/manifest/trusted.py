@@ -8,8 +8,8 @@ from typing import Final
 from reconciler.manifest.nodes import Json
 from reconciler.manifest.project import Project
 from reconciler.manifest.schema_names import CLUSTER
+from reconciler.redaction import HIDDEN, redact_url
 
-HIDDEN: Final = "(hidden)"
 UNSET: Final = "(unset)"
 
 _SHOWN_PROPERTIES: Final = frozenset(
@@ -27,7 +27,6 @@ _SHOWN_PROPERTIES: Final = frozenset(
 """Properties whose values hold no secrets. Every other value is hidden, unless it is only a reference."""
 
 _REFERENCE: Final = re.compile(r"\$\{(?:env|file|directory):[^${}]*\}")
-_SECRET_OF_URL: Final = re.compile(r"(?<=//)[^/@\s]+(?=@)|(?<=\?)[^\s,\]}]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -90,10 +89,10 @@ def _differences(
 def _shown(document: str, at: tuple[str, ...], value: Json) -> str:
     if value is None:
         return UNSET
-    text = _text(value)
     in_properties = document.startswith(f"{CLUSTER}/") and at[:2] == ("spec", "properties")
     if not in_properties or at[2:] in {(name,) for name in _SHOWN_PROPERTIES}:
-        return _SECRET_OF_URL.sub(HIDDEN, text)
+        return _text(value)
+    text = str(value)
     return text if _REFERENCE.fullmatch(text) else HIDDEN
 
 
@@ -102,8 +101,12 @@ def _text(value: Json) -> str:
         case bool():
             return "true" if value else "false"
         case dict():
-            return "{" + ", ".join(f"{name}: {_text(one)}" for name, one in value.items()) + "}"
+            return (
+                "{"
+                + ", ".join(f"{redact_url(name)}: {_text(one)}" for name, one in value.items())
+                + "}"
+            )
         case list():
             return "[" + ", ".join(_text(one) for one in value) + "]"
         case _:
-            return str(value)
+            return redact_url(str(value))

@@ -7,6 +7,7 @@ float where we mean a whole number.
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Final
 
+from reconciler.characters import is_shown
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
 from reconciler.manifest.document import DEFAULT_NAMESPACE
@@ -24,13 +26,13 @@ from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import (
     ABSENT,
     DEFAULT,
-    MAX_NAME_BYTES,
+    MAX_DECLARED_NAME_BYTES,
     Entity,
     Slot,
     is_legal,
     parts,
 )
-from reconciler.quota.keys import LONG_MAX, RULES, Key, check_value
+from reconciler.quota.keys import LONG_MAX, RULES, Key, check_value, whole_if_near
 from reconciler.quota.state import NO_LIMITS, Limits, State, replaced, set_values
 
 _SAFE_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./@+=-]*")
@@ -38,6 +40,7 @@ _SAFE_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./@+=-]*")
 _AS_IS: Final = re.compile(
     r"[\x20\x21\x23-\x5b\x5d-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
+_MARKER: Final = re.compile(r"##|section_(?:start|end):")
 _SHORT_ESCAPES: Final = {
     '"': '\\"',
     "\\": "\\\\",
@@ -135,7 +138,11 @@ def _carried(subject: Entity, state: State, left_out: list[LeftOut]) -> Limits:
         for key, value in state.foreign_values.get(subject, ())
     )
     why = unwritable_entity(subject)
-    for key, value in set_values(limits):
+    for key, stored in set_values(limits):
+        # Kafka enforces a near-whole value of an integral key as that number, and so do comparisons.
+        is_whole = RULES[key].whole and math.isfinite(stored) and whole_if_near(stored) > 0
+        value = whole_if_near(stored) if is_whole else stored
+        limits = replaced(limits, key, value)
         reason = why or unwritable_value(subject, key, value)
         if reason:
             left_out.append(LeftOut(entity=names, key=key, value=value, why=reason))
@@ -154,8 +161,8 @@ def unwritable_entity(subject: Entity) -> str:
             return f"an empty {kind} name"
         if _SURROGATE.search(name):
             return f"a {kind} name that is no Unicode text"
-        if len(name.encode()) > MAX_NAME_BYTES:
-            return f"a {kind} name of more than {MAX_NAME_BYTES} bytes"
+        if len(name.encode()) > MAX_DECLARED_NAME_BYTES:
+            return f"a {kind} name of more than {MAX_DECLARED_NAME_BYTES} bytes"
         if kind == "ip" and not canonical_ip(name):
             return "an ip that is no literal address in canonical spelling"
     return ""
@@ -244,11 +251,16 @@ def scalar(text: str) -> str:
     """A string as every YAML reader takes it, on one line, for any place in a document."""
     if _SAFE_PLAIN.fullmatch(text) and is_text(text):
         return text
-    return '"' + "".join(map(_escaped, text)) + '"'
+    return '"' + _MARKER.sub(_defused, "".join(map(_escaped, text))) + '"'
+
+
+def _defused(match: re.Match[str]) -> str:
+    """Signs that a CI host takes for a command anywhere in its log, as an escape that YAML reads back."""
+    return match[0].replace("##", "#\\x23").replace(":", "\\x3A")
 
 
 def _escaped(character: str) -> str:
-    if _AS_IS.fullmatch(character):
+    if _AS_IS.fullmatch(character) and is_shown(character):
         return character
     code = ord(character)
     short = _SHORT_ESCAPES.get(character)

@@ -11,6 +11,7 @@ does not. Anchors within bounds are read, because people use them for common lim
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import yaml
@@ -23,6 +24,12 @@ MAX_DEPTH: Final = 32
 
 MAX_ALIASED_NODES: Final = 10_000
 """How many nodes the aliases of one document may repeat in all."""
+
+MAX_FILE_NODES: Final = 4_000_000
+"""Keys, values, lists and mappings of one file; a list of 100,000 documents has about 2.7 million."""
+
+MAX_NODES: Final = 8_000_000
+"""The same for all files of a run. Reading a node takes some microseconds, so this is a limit of time, too."""
 
 _MARKER: Final = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
 _DIRECTIVES_AND_ENDS: Final = ("%", "...")
@@ -37,6 +44,55 @@ _FORBIDDEN: Final = re.compile(
 # PyYAML's classes, which its stubs know only by half.
 _Event: TypeAlias = Any
 _Mark: TypeAlias = Any
+
+
+class TooManyNodes(yaml.MarkedYAMLError):
+    """A file, or all files of a run, have more nodes than are read."""
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeBudget:
+    """How many nodes may still be read.
+
+    Attributes:
+        file: Limit of one file.
+        total: Limit of all files.
+        left_in_file: Of the present file.
+        left: Of all files.
+    """
+
+    file: int = MAX_FILE_NODES
+    total: int = MAX_NODES
+    left_in_file: int = field(init=False)
+    left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left_in_file, self.left = self.file, self.total
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more may be read in this run."""
+        return self.left <= 0
+
+    def begin_file(self) -> None:
+        """The next nodes are those of another file."""
+        self.left_in_file = self.file
+
+    def spend(self, count: int) -> None:
+        """These nodes were read."""
+        self.left_in_file -= count
+        self.left -= count
+
+    def excess(self, mark: _Mark) -> TooManyNodes:
+        """The error at the first node that is too many."""
+        whose = (
+            f"the files together hold more than {self.total}"
+            if self.left <= self.left_in_file
+            else f"the file holds more than {self.file}"
+        )
+        return TooManyNodes(
+            problem=f"{whose} keys and values; split it, or name fewer paths", problem_mark=mark
+        )
 
 
 class _Events(Protocol):
@@ -96,15 +152,29 @@ def pieces(text: str) -> Iterator[Piece]:
     yield Piece(text[begin:], line)
 
 
-def read(piece: Piece, path: str, problems: list[Problem]) -> list[Node]:
-    """The documents of a piece; empty ones are left out. What is wrong is added to ``problems``."""
+def read(
+    piece: Piece, path: str, problems: list[Problem], budget: NodeBudget | None = None
+) -> list[Node]:
+    """The documents of a piece; empty ones are left out. What is wrong is added to ``problems``.
+
+    Args:
+        piece: The text.
+        path: Its file, to be shown.
+        problems: What is wrong is added here.
+        budget: How many nodes may be read; ``None`` = as many as one file may have.
+    """
+    budget = NodeBudget() if budget is None else budget
     found = _FORBIDDEN.search(piece.text)
     if found:
         problems.append(_forbidden(piece, path, found.start()))
         return []
-    reading = _Reading(PARSER(piece.text), path, piece.line, problems)
+    reading = _Reading(PARSER(piece.text), path, piece.line, problems, budget)
     try:
         return reading.documents()
+    except TooManyNodes as error:
+        mark = error.problem_mark
+        place = (piece.line + mark.line, mark.column + 1) if mark else (piece.line, 0)
+        problems.append(Problem(path, *place, str(error.problem)))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = ": ".join(part for part in (error.context, error.problem) if part)
@@ -118,6 +188,8 @@ def read(piece: Piece, path: str, problems: list[Problem]) -> list[Node]:
         )
     except yaml.YAMLError as error:
         problems.append(Problem(path, piece.line, 0, f"not YAML: {error}"))
+    finally:
+        budget.spend(reading.count)
     return []
 
 
@@ -139,10 +211,15 @@ class _Anchor(NamedTuple):
 
 
 class _Reading:
-    """One parser run over one piece. Its state is the anchors of the present document and how many nodes it has."""
+    """One parser run over one piece: its nodes, and the anchors of the present document."""
 
     def __init__(
-        self, events: _Events, path: str, first_line: int, problems: list[Problem]
+        self,
+        events: _Events,
+        path: str,
+        first_line: int,
+        problems: list[Problem],
+        budget: NodeBudget,
     ) -> None:
         self._next = events.get_event
         self._path = path
@@ -150,7 +227,9 @@ class _Reading:
         self._problems = problems
         self._anchors: dict[str, _Anchor | None] = {}
         self._aliased = 0
-        self._count = 0
+        self.count = 0
+        self._budget = budget
+        self._most = min(budget.left, budget.left_in_file)
 
     def documents(self) -> list[Node]:
         found: list[Node] = []
@@ -163,7 +242,7 @@ class _Reading:
                 if event.version or event.tags:
                     self._refuse(event.start_mark, "directives are not used in manifests")
                 self._anchors = {}
-                self._aliased = self._count = 0
+                self._aliased = 0
                 root = self._node(self._next(), 0)
                 if not (isinstance(root, Scalar) and root.plain and not root.text):
                     found.append(root)
@@ -176,7 +255,9 @@ class _Reading:
     def _node(self, event: _Event, depth: int) -> Node:
         mark = event.start_mark
         kind = type(event)
-        self._count += 1
+        self.count += 1
+        if self.count > self._most:
+            raise self._budget.excess(mark)
         if kind is yaml.ScalarEvent:
             if event.tag is not None:
                 self._refuse(mark, f"tags are not used in manifests; leave out {event.tag!r}")
@@ -195,14 +276,14 @@ class _Reading:
             )
         if event.tag is not None:
             self._refuse(mark, f"tags are not used in manifests; leave out {event.tag!r}")
-        before = self._count + self._aliased
+        before = self.count + self._aliased
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         node = (
             self._block(mark, depth) if kind is yaml.MappingStartEvent else self._items(mark, depth)
         )
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchor(node, self._count + self._aliased - before + 1)
+            self._anchors[event.anchor] = _Anchor(node, self.count + self._aliased - before + 1)
         return node
 
     def _block(self, mark: _Mark, depth: int) -> Block:

@@ -7,6 +7,7 @@ from typing import Final, Never, final
 from urllib.parse import urlsplit
 
 from reconciler.errors import ConfigError
+from reconciler.redaction import remember
 
 _HIDDEN: Final = "<hidden>"
 
@@ -19,6 +20,7 @@ class Hidden:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        remember(text)
 
     def reveal(self) -> str:
         """The text itself, for the one place that needs it."""

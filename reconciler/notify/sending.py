@@ -2,7 +2,7 @@
 
 import email.utils
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Final, TypeAlias
@@ -13,6 +13,7 @@ import aiohttp
 from reconciler.errors import NotifyError
 from reconciler.notify.endpoint import Endpoint, Request
 from reconciler.ports import Clock
+from reconciler.redaction import Scrubber, redact_urls
 from reconciler.render.names import escaped
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -21,6 +22,7 @@ RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ANSWER_BYTES: Final = 2048
 _SHOWN_CHARACTERS: Final = 120
 _LAST_PAUSE: Final = 16.0
+_LEAST_SECRET: Final = 5
 
 Random: TypeAlias = Callable[[], float]
 """A number from 0 up to, not including, 1."""
@@ -126,14 +128,19 @@ async def _tried(
 def _words(content: bytes, to: Endpoint) -> str:
     """What the receiver said, on one line and without our secrets, which some receivers repeat."""
     text = content.decode("utf-8", "replace")
-    for secret in (to.url, to.key):
-        if secret is not None:
-            text = text.replace(secret.reveal(), "<hidden>")
     path = to.url.reveal().removeprefix(to.shown)
-    if len(path) > 4:
-        text = text.replace(path, "/<hidden>")
-    text = escaped(" ".join(text.split()))
+    secrets = [path.lstrip("/"), *(path.split("/"))]
+    scrub = Scrubber(
+        [to.key.reveal(), *_long(secrets)] if to.key is not None else _long(secrets),
+        whole=(to.url.reveal(),),
+    )
+    text = escaped(" ".join(redact_urls(scrub(text)).split()))
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _long(parts: Iterable[str]) -> list[str]:
+    """Parts of a path that can be secrets; ``api`` and ``v1`` are ordinary words."""
+    return [part for part in parts if len(part) >= _LEAST_SECRET]
 
 
 def _retry_after(text: str | None, now: float) -> float | None:

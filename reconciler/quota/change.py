@@ -114,7 +114,7 @@ class Plan:
         findings: What is reported, in the same order.
         bookkeeping: Changes of the records that need no write to the broker.
         conflicts: Pairs that two documents claim.
-        twins: Desired ip entities whose address is live under another spelling.
+        twins: Declared ip entities, and those that are to be set, whose address is live under another spelling.
         documents: How many documents there are, frozen ones included.
         desired_pairs: How many pairs documents ask for.
         in_sync: How many of them need nothing.
@@ -170,6 +170,12 @@ class Plan:
     def ignored(self) -> tuple[Finding, ...]:
         """Differences that an ignore rule keeps us from writing and from complaining about."""
         return tuple(finding for finding in self.findings if finding.ignored)
+
+    @property
+    def shadowing_twins(self) -> tuple[Twin, ...]:
+        """Twins of entities that are not written: brokers may apply the twin in place of what is declared."""
+        written = {change.entity for change in self.changes if not change.removes}
+        return tuple(twin for twin in self.twins if twin.entity not in written)
 
     @property
     def restricted(self) -> tuple[Finding, ...]:

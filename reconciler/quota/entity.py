@@ -29,6 +29,13 @@ ENTITY_TYPES: Final = ("user", "client-id", "ip")
 MAX_NAME_BYTES: Final = 32_767
 """Longest name in UTF-8 bytes: a Kafka string carries an int16 length."""
 
+MAX_DECLARED_NAME_BYTES: Final = 512
+"""Longest name in UTF-8 bytes that a document may declare. Live quotas with longer names are read and never declared.
+
+Sizes chosen by a tenant must be bounded for the operator that serves all of them. Distinguished names of certificates
+rarely exceed 256 bytes; Kafka itself has no bound below :data:`MAX_NAME_BYTES`.
+"""
+
 # Precedence of the eight user/client forms, closest first, by (user, client-id) slot kind, then ip.
 # Source: org.apache.kafka.server.quota.ClientQuotaManager (4.3), DefaultQuotaCallback.quotaLimit.
 _KIND: Final[dict[type, str]] = {str: "named", type(None): "default", bool: "absent"}

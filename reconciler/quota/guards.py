@@ -15,7 +15,6 @@ from reconciler.quota.patterns import EVERYTHING, EntityPattern
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import State
-from reconciler.quota.twins import Twin
 
 MIN_SHARE_FROM: Final = 20
 """Below this many owned pairs a share of them says nothing."""
@@ -42,6 +41,7 @@ class Guard(StrEnum):
     REQUIRED_LABELS = "requiredLabels"
     EMPTY_DESIRED = "allowEmpty"
     TWIN_SPELLING = "twinSpelling"
+    DEFINITION = "definition"
 
 
 ALLOWED_WITH: Final[Mapping[Guard, str]] = {
@@ -56,6 +56,7 @@ ALLOWED_WITH: Final[Mapping[Guard, str]] = {
     Guard.REQUIRED_LABELS: "these labels, or guards.requiredLabels",
     Guard.EMPTY_DESIRED: "--allow-empty",
     Guard.TWIN_SPELLING: "nothing but the removal of the other spelling",
+    Guard.DEFINITION: "nothing but an installed ClientQuota definition",
 }
 """Field of the cluster's guards and flag of the command line; a refusal always names them."""
 
@@ -111,8 +112,9 @@ class Guards:
     """The limits of one plan, from the trusted side.
 
     Attributes:
-        max_removals: Most removals of one plan.
-        max_removed_percent: Most removals in percent of the pairs that we own, counted from 20 owned pairs on.
+        max_removals: Most removals of one plan; in a loop, of one tenant within the window.
+        max_removed_percent: Most removals in percent of the pairs that we own (in a loop, of the tenant when the window
+            began), counted from 20 owned pairs on.
         max_change_factor: How much larger or smaller a limit may become for a client limited before and after.
         newly_unlimited: Whether a client may lose its last limit.
         protect_defaults: Whether anything on a default entity needs permission.
@@ -121,7 +123,6 @@ class Guards:
         bounds: Ranges; the first that matches entity and key holds.
         protected: Entities that no plan may touch.
         required_labels: Labels that documents need to speak of some entities; all rules that match hold.
-        removals_before: Removals already made in the window of a loop; 0 for a command.
 
     Raises:
         QuotaValueError: A limit is NaN, with which every comparison is false, so that it would guard nothing; or
@@ -138,7 +139,6 @@ class Guards:
     bounds: tuple[Bound, ...] = field(default_factory=tuple[Bound, ...])
     protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
     required_labels: tuple[LabelRule, ...] = field(default_factory=tuple[LabelRule, ...])
-    removals_before: int = 0
 
     def __post_init__(self) -> None:
         for name, number, least in (
@@ -162,6 +162,7 @@ class Violation:
         entity: The entity concerned; ``None`` = the whole plan.
         key: The key concerned.
         place: ``path:line`` of the rule, or "".
+        retry_at: For a removal that waits for its budget: when there is room again, in seconds since the epoch.
     """
 
     guard: Guard
@@ -169,6 +170,7 @@ class Violation:
     entity: Entity | None = None
     key: Key | None = None
     place: str = ""
+    retry_at: float | None = None
 
     @property
     def allow_with(self) -> str:
@@ -177,7 +179,7 @@ class Violation:
 
 
 def check(plan: Plan, guards: Guards, live: State) -> tuple[Violation, ...]:
-    """All violations of a plan, in a fixed order; empty = it may be applied."""
+    """All violations of a plan, in a fixed order; empty = it may be applied. A loop has budgets besides."""
     # An override passes every guard. What its end brings back was there before: only declared values are looked at.
     written = tuple(one for one in plan.changes if one.cause is not Cause.OVERRIDE)
     planned = tuple(one for one in written if one.cause is not Cause.OVERRIDE_EXPIRED)
@@ -189,7 +191,7 @@ def check(plan: Plan, guards: Guards, live: State) -> tuple[Violation, ...]:
         *_labels(planned, guards.required_labels),
         *_values(written, guards),
         *_effects(planned, guards, live, apply_to(live, plan.changes)),
-        *_twins(plan.twins),
+        *_twins(plan),
     )
 
 
@@ -224,7 +226,7 @@ def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Vi
     """
     if not planned:
         return []
-    count = planned + guards.removals_before
+    count = planned
     found: list[Violation] = []
     if count > guards.max_removals:
         message = f"{count} removals are more than the {guards.max_removals} that are allowed"
@@ -297,9 +299,7 @@ def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:
         rule, value = RULES[change.key], change.after
         bound = _bound(change, guards.bounds)
         if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
-            message = (
-                f"{rule.field} {value:g} is below {rule.slip:g} ({rule.unit}): a slip of the unit?"
-            )
+            message = f"{rule.field} {value:.15g} is below {rule.slip:g} ({rule.unit}): a slip of the unit?"
             found.append(_of(change, Guard.UNIT_SLIP, message))
         if bound.minimum is not None and value < bound.minimum:
             message = f"{rule.field} {value:.15g} is below its bound {bound.minimum:.15g}"
@@ -344,9 +344,15 @@ def _jump(change: Change, reaches: Iterable[Reach], guards: Guards) -> list[Viol
         return []
     message = (
         f"{change.key} goes from {worst.before:.15g} to {worst.after:.15g} for clients under it:"
-        f" a factor of {size:.3g}, {guards.max_change_factor:g} is allowed"
+        f" a factor of {_above(size, guards.max_change_factor)}, {guards.max_change_factor:.15g} is allowed"
     )
     return [_of(change, Guard.MAX_CHANGE_FACTOR, message)]
+
+
+def _above(number: float, limit: float) -> str:
+    """A number with as few digits (three at least) as show that it is above the limit."""
+    texts = (f"{number:.{digits}g}" for digits in range(3, 18))
+    return next((text for text in texts if float(text) > limit), f"{number:.17g}")
 
 
 def _size(reach: Reach) -> float:
@@ -357,19 +363,25 @@ def _size(reach: Reach) -> float:
     return math.inf if factor is None else max(factor, 1 / factor)
 
 
-def _twins(twins: Iterable[Twin]) -> list[Violation]:
-    return [
-        Violation(
-            guard=Guard.TWIN_SPELLING,
-            entity=twin.entity,
-            key=Key.CONNECTION_CREATION_RATE,
-            message=(
-                f"ip={twin.entity[2]} is live as ip={twin.live[2]}, which is the same address:"
-                f" remove that first with `{twin.removal}`"
-            ),
-        )
-        for twin in twins
-    ]
+def _twins(plan: Plan) -> list[Violation]:
+    """Sets on an address with another live spelling, and removals of a spelling that leave a declared address bare."""
+    written = {change.entity: change.removes for change in plan.changes}
+    violations: list[Violation] = []
+    for twin in plan.twins:
+        if written.get(twin.entity) is False:
+            violations.append(_of_address(twin.entity, twin.message))
+        elif written.get(twin.live):
+            violations.append(_of_address(twin.live, twin.shadow_message))
+    return violations
+
+
+def _of_address(entity: Entity, message: str) -> Violation:
+    return Violation(
+        guard=Guard.TWIN_SPELLING,
+        entity=entity,
+        key=Key.CONNECTION_CREATION_RATE,
+        message=message,
+    )
 
 
 def _of(change: Change, guard: Guard, message: str) -> Violation:

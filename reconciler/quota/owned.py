@@ -85,6 +85,19 @@ NO_RECORD: Final = Record(NO_LIMITS, NO_OWNERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Backing:
+    """The record that a pair had when an intent for it was written down.
+
+    Attributes:
+        applied: Value last applied.
+        owner: Whose it was.
+    """
+
+    applied: float
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
     """A write that may be under way: written down before it is sent, gone once its outcome is recorded.
 
@@ -92,11 +105,13 @@ class Intent:
         value: What was to be set; ``None`` = removed.
         owner: Who asks for it.
         at: When it was written down, in seconds since the epoch. Sent at most 65 s ago, it may still land.
+        backing: The record at that time, if there is one and no other place has it yet.
     """
 
     value: float | None
     owner: Owner
     at: float = 0.0
+    backing: Backing | None = None
 
     def may_still_land(self, now: float) -> bool:
         """Whether the broker may still be trying."""

@@ -3,6 +3,7 @@
 The rows of the three-way table are in ``table.py``, what policies permit in ``policy.py``; here both meet every pair
 that is not plainly in sync. Everything in a plan is sorted here, once. Before the table come, in this order:
 
+- what the describe decides about writes of unknown outcome (``settlement.py``);
 - an override in force replaces what is declared;
 - a pair of a frozen document, and a pair that two documents claim, is shown and never written or pruned;
 - an override that is over is replaced by what is declared or, where nothing is, by what stood there before it.
@@ -27,8 +28,9 @@ from reconciler.quota.owned import (
     Recorded,
 )
 from reconciler.quota.policy import Action, Cause, DeletionPolicy, Fate, Rules
+from reconciler.quota.settlement import settle_intents
 from reconciler.quota.state import NO_LIMITS, State
-from reconciler.quota.table import classify, effective_applied, landed
+from reconciler.quota.table import classify
 from reconciler.quota.twins import find_twins, is_named_ip
 from reconciler.quota.view import View
 
@@ -68,16 +70,28 @@ class _Comparison:
     def __init__(
         self, *, desired: Desired, owned: Owned, live: State, rules: Rules, now: float
     ) -> None:
-        self.desired, self.owned, self.live, self.rules, self.now = desired, owned, live, rules, now
+        settlement = settle_intents(owned, live, now=now)
+        self.desired, self.owned, self.live = desired, settlement.owned, live
+        self.rules, self.now = rules, now
         self.changes: list[Change] = []
         self.findings: list[Finding] = []
         self.bookkeeping: list[RecordChange] = []
+        for change in settlement.changes:
+            self._keep_book(change)
         self.contested = {(one.entity, one.key) for one in desired.conflicts}
         self.unfinished = 0
         # What the loop does not count: pairs of entities in sync are all declared, owned and live.
         self.owned_elsewhere = 0
+        if settlement.changes:
+            self.owned_elsewhere = owned.pair_count - settlement.owned.pair_count
         # Entities with something rare about them always take the careful way.
-        rare = (owned.intents, owned.drift_since, owned.orphaned, owned.overrides, desired.halted)
+        rare = (
+            self.owned.intents,
+            self.owned.drift_since,
+            self.owned.orphaned,
+            self.owned.overrides,
+            desired.halted,
+        )
         self.special: set[Entity] = {pair[0] for pairs in rare for pair in pairs}
 
     def run(self) -> None:
@@ -124,7 +138,14 @@ class _Comparison:
             bookkeeping=tuple(self.bookkeeping),
             conflicts=self.desired.conflicts,
             twins=find_twins(
-                {one.entity for one in self.changes if is_named_ip(one.entity) and not one.removes},
+                {
+                    *filter(is_named_ip, self.desired.limits),
+                    *(
+                        change.entity
+                        for change in self.changes
+                        if is_named_ip(change.entity) and not change.removes
+                    ),
+                },
                 self.live,
             ),
             documents=len(self.desired.documents),
@@ -148,7 +169,7 @@ class _Comparison:
                 continue
             intent = intents.get((subject, key)) if rare else None
             owner = record.owners[column]
-            if intent is not None and (owner is None or landed(key, intent, live)):
+            if intent is not None and owner is None:
                 owner = intent.owner
             view = View(
                 entity=subject,
@@ -175,7 +196,7 @@ class _Comparison:
             desired=view.declared,
             applied=view.applied,
             live=view.live,
-            intent=view.intent,
+            is_pending=view.unsettled,
         )
         if self._is_frozen(view, cause):
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_FROZEN)
@@ -255,8 +276,8 @@ class _Comparison:
 
     def _in_sync(self, view: View) -> None:
         self.unfinished -= 1
-        stale = view.intent is not None or view.pair in self.owned.orphaned
-        if (stale or view.owner_changed()) and not view.unsettled:
+        is_orphaned = view.pair in self.owned.orphaned
+        if (is_orphaned or view.owner_changed()) and not view.unsettled:
             self._set_record(view, view.declared)
         elif view.pair in self.owned.drift_since:
             self._keep_book(DriftSeen(entity=view.entity, key=view.key, at=None))
@@ -270,13 +291,7 @@ class _Comparison:
         )
 
     def _orphan(self, view: View) -> None:
-        """The mark; and the record under it, where a crash left no more than the intent of a write that landed."""
-        carried_out = view.intent is not None and landed(view.key, view.intent, view.live)
-        if carried_out and view.live is not None and view.owner is not None:
-            self._keep_book(
-                Recorded(entity=view.entity, key=view.key, value=view.live, owner=view.owner)
-            )
-        if carried_out or view.pair not in self.owned.orphaned:
+        if view.pair not in self.owned.orphaned:
             self._keep_book(Orphaned(entity=view.entity, key=view.key))
 
     def _keep_book(self, change: RecordChange) -> None:
@@ -311,13 +326,11 @@ class _Comparison:
     def _overridden(self, view: View, override: Override) -> None:
         """The table with the override's value in place of the declared one."""
         value, note = override.value, f"override by {override.who}: {override.reason}"
-        last = effective_applied(view.key, view.applied, view.intent, view.live)
         if same_value(view.key, value, view.live):
-            recorded = same_value(view.key, value, view.applied) and view.intent is None
-            if not recorded and not view.unsettled:
+            if not same_value(view.key, value, view.applied) and not view.unsettled:
                 self._set_record(view, value)
             self._report(view, Cause.OVERRIDE, Action.NOTHING, note)
-        elif value is not None and same_value(view.key, value, last):
+        elif value is not None and same_value(view.key, value, view.applied):
             self._act(view, Cause.DRIFT, value, note)
         elif self.rules.permits(Cause.OVERRIDE) is Action.WRITE:
             self._write(view, Cause.OVERRIDE, value, note)
@@ -345,6 +358,9 @@ class _Comparison:
             return view.live
         if view.declared is not None:
             return view.declared
+        if override.value is not None and not same_value(view.key, view.applied, override.value):
+            # The override was never applied: another writer set the same value, and it stays.
+            return view.live
         prunable = view.owner is not None and view.owner.document
         if override.ends_with_document or (
             prunable and self._action(view, Cause.PRUNE) is Action.WRITE

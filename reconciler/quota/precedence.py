@@ -5,13 +5,14 @@ Source: org.apache.kafka.server.quota.ClientQuotaManager.DefaultQuotaCallback (4
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, level
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
 from reconciler.quota.state import Limits, State
+from reconciler.quota.twins import canonical_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -50,6 +51,8 @@ class Effective:
         bucket: The metric tags of the bucket, which is what shares one limit: ``(user, client-id)``, each ""
             where everybody shares it; for ip ``(ip,)``. Empty when unlimited.
         lost: What would hold if the winner were not there, closest first.
+        spellings: Other live spellings of the same address that have a limit of this key. Brokers apply the one that
+            was written last, which no describe shows.
     """
 
     key: Key
@@ -58,6 +61,12 @@ class Effective:
     level: int
     bucket: tuple[str, ...]
     lost: tuple[Lost, ...]
+    spellings: tuple[Lost, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the value is certain: every live spelling of the address has the same limit."""
+        return all(spelling.value == self.value for spelling in self.spellings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +105,13 @@ def ip_candidates(ip: str) -> tuple[Entity, ...]:
     return Entity((ABSENT, ABSENT, ip)), Entity((ABSENT, ABSENT, DEFAULT))
 
 
-def resolve(state: State, principal: Principal, keys: Collection[Key] = COLUMNS) -> Resolution:
+def resolve(
+    state: State,
+    principal: Principal,
+    keys: Collection[Key] = COLUMNS,
+    *,
+    spellings: Mapping[str, tuple[Entity, ...]] | None = None,
+) -> Resolution:
     """The effective limits of one client: at most ten look-ups, however large the state is.
 
     Keys of users and client ids are answered if a user or a client id is given, the connection rate if an ip is.
@@ -105,15 +120,40 @@ def resolve(state: State, principal: Principal, keys: Collection[Key] = COLUMNS)
         state: What is live.
         principal: Who.
         keys: Which keys are asked for.
+        spellings: From ``twins.spellings_of``: then an address is looked up as brokers do, whichever way it is spelled.
+            Without it, only the very text of ``principal.ip`` is looked up.
     """
     effective: list[Effective] = []
     if principal.user is not None or principal.client_id is not None:
         around = _present(state.limits, candidates(principal.user, principal.client_id))
         effective.extend(_closest(key, around, principal) for key in _OF_CLIENTS if key in keys)
     if principal.ip is not None and Key.CONNECTION_CREATION_RATE in keys:
-        there = _present(state.limits, ip_candidates(principal.ip))
-        effective.append(_closest(Key.CONNECTION_CREATION_RATE, there, principal))
+        effective.append(_of_address(state, principal, principal.ip, spellings or {}))
     return Resolution(principal=principal, effective=tuple(effective))
+
+
+def _of_address(
+    state: State, principal: Principal, ip: str, spellings: Mapping[str, tuple[Entity, ...]]
+) -> Effective:
+    """The connection rate of an address: of the very text, else of the first spelling that has one, else the default."""
+    key = Key.CONNECTION_CREATION_RATE
+    named, default = ip_candidates(ip)
+    others = [
+        spelling
+        for spelling in spellings.get(canonical_address(ip) or "", ())
+        if spelling != named and state.value(spelling, key) is not None
+    ]
+    if state.value(named, key) is None and others:
+        named = others.pop(0)
+    closest = _closest(key, _present(state.limits, (named, default)), principal)
+    return replace(
+        closest,
+        spellings=tuple(
+            Lost(entity=other, level=level(other), value=value)
+            for other in others
+            if (value := state.value(other, key)) is not None
+        ),
+    )
 
 
 _OF_CLIENTS: Final = tuple(key for key in COLUMNS if not RULES[key].on_ip)

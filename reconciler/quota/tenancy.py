@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from reconciler.quota.desired import Declaration
+from reconciler.quota.entity import Entity
 from reconciler.quota.guards import Bound
 from reconciler.quota.patterns import EntityPattern, form
 from reconciler.quota.policy import DeletionPolicy
@@ -66,17 +67,11 @@ def judge(declaration: Declaration, tenants: Iterable[Tenant]) -> Verdict:
     grants = tuple(tenants)
     if not grants:
         return Verdict(granted=True, declaration=declaration, messages=())
-    namespace = declaration.document.partition("/")[0]
-    covering = [
-        tenant
-        for tenant in grants
-        if namespace in tenant.namespaces
-        and any(one.matches(declaration.entity) for one in tenant.entities)
-    ]
-    if not covering:
+    tenant = _grant_of(declaration.document, declaration.entity, grants)
+    if tenant is None:
+        namespace = declaration.document.partition("/")[0]
         message = f"namespace {namespace} has no grant for entities of the form {form(declaration.entity)} like this one"
         return Verdict(granted=False, declaration=declaration, messages=(message,))
-    tenant = min(covering, key=lambda one: one.priority)
     outside = tuple(_outside(declaration, tenant))
     if outside:
         return Verdict(
@@ -84,6 +79,40 @@ def judge(declaration: Declaration, tenants: Iterable[Tenant]) -> Verdict:
         )
     counted, messages = _permitted(declaration, tenant)
     return Verdict(granted=True, declaration=counted, messages=messages, priority=tenant.priority)
+
+
+def may_declare(document: str, subject: Entity | None, tenants: Iterable[Tenant]) -> bool:
+    """Whether the namespace of a document has a grant for an entity, whatever the values; always without any tenant.
+
+    Args:
+        document: ``namespace/name``.
+        subject: The entity; ``None`` = it cannot be read, so no grant covers it.
+        tenants: All grants.
+    """
+    grants = tuple(tenants)
+    return not grants or _grant_of(document, subject, grants) is not None
+
+
+def may_remove(document: str, subject: Entity | None, tenants: Iterable[Tenant]) -> bool:
+    """Whether the deletion of a document may remove its limits: the grant that covers it allows Delete. As above."""
+    grants = tuple(tenants)
+    if not grants:
+        return True
+    grant = _grant_of(document, subject, grants)
+    return grant is not None and Permission.DELETE in grant.allow
+
+
+def _grant_of(document: str, subject: Entity | None, grants: Iterable[Tenant]) -> Tenant | None:
+    """The grant that covers an entity for the namespace of a document, the smallest priority first."""
+    namespace = document.partition("/")[0]
+    covering = (
+        tenant
+        for tenant in grants
+        if subject is not None
+        and namespace in tenant.namespaces
+        and any(pattern.matches(subject) for pattern in tenant.entities)
+    )
+    return min(covering, key=lambda tenant: tenant.priority, default=None)
 
 
 def _outside(declaration: Declaration, tenant: Tenant) -> Iterable[str]:

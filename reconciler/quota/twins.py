@@ -6,7 +6,8 @@
 
 import ipaddress
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,10 +25,28 @@ class Twin:
     """A desired ip entity and the live one that means the same address.
 
     Attributes:
-        entity: What is to be set.
+        entity: What is declared or to be set.
         live: The other spelling.
         keys: The keys that are set on it, by Kafka's names.
     """
+
+    @property
+    def message(self) -> str:
+        """What is wrong and the command that ends it."""
+        return (
+            f"ip={self.entity[2]} is live as ip={self.live[2]}, which is the same address:"
+            f" remove that first with `{self.removal}`"
+        )
+
+    @property
+    def shadow_message(self) -> str:
+        """The same where nothing is to be set. A broker drops the limit of an address with either spelling."""
+        return (
+            f"ip={self.entity[2]} is declared and ip={self.live[2]} is live, which is the same address: brokers apply"
+            f" the one written last. Remove both, `{self.removal}` and `{_removal(self.entity, self.keys)}`, then have"
+            " the declared limit written again (--correct-drift or driftDetection: Correct); to remove one of them"
+            " leaves the address without its own limit"
+        )
 
     entity: Entity
     live: Entity
@@ -36,25 +55,30 @@ class Twin:
     @property
     def removal(self) -> str:
         """The command that removes the twin."""
-        return (
-            f"kafka-client-quotas --bootstrap-server {ADDRESS} --alter --names=ip={self.live[2]}"
-            f" --delete={','.join(self.keys)}"
-        )
+        return _removal(self.live, self.keys)
+
+
+def _removal(entity: Entity, keys: tuple[str, ...]) -> str:
+    return (
+        f"kafka-client-quotas --bootstrap-server {ADDRESS} --alter --names=ip={shlex.quote(str(entity[2]))}"
+        f" --delete={','.join(keys)}"
+    )
 
 
 def canonical_address(text: str) -> str | None:
     """The address in its canonical text, IPv4-mapped addresses as IPv4; ``None`` if it is no literal.
 
     Brackets and short IPv4 forms (``10.1`` is 10.0.0.1) are read as Java reads them (java.net.InetAddress.getByName):
-    the last number fills all bytes that are left.
+    the last number fills all bytes that are left. A scope (``fe80::1%eth0``) is left out: Inet6Address.equals ignores it.
     """
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     try:
         address = ipaddress.ip_address(_whole_ipv4(bare))
     except ValueError:
         return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped or ipaddress.IPv6Address(int(address)))
 
 
 def _whole_ipv4(text: str) -> str | int:
@@ -77,25 +101,35 @@ def find_twins(wanted: Iterable[Entity], live: State) -> tuple[Twin, ...]:
     """Live ip entities that spell an address of ``wanted`` in another way; sorted.
 
     Args:
-        wanted: Named ip entities that are about to be set.
+        wanted: Named ip entities that are declared or about to be set.
         live: What the cluster has.
     """
-    named: dict[str, list[Entity]] = {}
-    for one in wanted:
-        address = canonical_address(str(one[2]))
-        if address is not None:
-            named.setdefault(address, []).append(one)
-    if not named:
+    declared = tuple(wanted)
+    if not declared:
         return ()
-    found: list[Twin] = []
-    for subject, limits in live.limits.items():
-        slot = subject[2]
-        if not isinstance(slot, str):
-            continue
-        keys = tuple(str(key) for key, _ in set_values(limits))
-        found.extend(
-            Twin(entity=mine, live=subject, keys=keys)
-            for mine in named.get(canonical_address(slot) or "", ())
-            if mine != subject
+    spellings = spellings_of(live)
+    twins = [
+        Twin(
+            entity=entity,
+            live=spelling,
+            keys=tuple(str(key) for key, _ in set_values(live.limits[spelling])),
         )
-    return tuple(sorted(found, key=lambda twin: (str(twin.entity[2]), str(twin.live[2]))))
+        for entity in declared
+        for spelling in spellings.get(canonical_address(str(entity[2])) or "", ())
+        if spelling != entity
+    ]
+    return tuple(sorted(twins, key=lambda twin: (str(twin.entity[2]), str(twin.live[2]))))
+
+
+def spellings_of(live: State) -> Mapping[str, tuple[Entity, ...]]:
+    """The live ip entities of each address, sorted by their text. Host names are left out: only brokers resolve them."""
+    entities: dict[str, list[Entity]] = {}
+    for entity in live.limits:
+        if is_named_ip(entity):
+            address = canonical_address(str(entity[2]))
+            if address is not None:
+                entities.setdefault(address, []).append(entity)
+    return {
+        address: tuple(sorted(several, key=lambda entity: str(entity[2])))
+        for address, several in entities.items()
+    }

@@ -6,7 +6,6 @@ from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Intent, Owner, Pair
-from reconciler.quota.table import landed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +18,9 @@ class View:
         declared: What a document asks for.
         applied: Value last applied, by the record.
         live: What the cluster has.
-        intent: A write whose outcome was never recorded.
+        intent: A write that may still land.
         claim: The declaration that ``declared`` comes from.
-        owner: Whose it is by record, or by the intent where that is what is live.
+        owner: Whose it is by record, or by the intent where there is no record.
         now: Seconds since the epoch.
     """
 
@@ -42,12 +41,8 @@ class View:
 
     @property
     def unsettled(self) -> bool:
-        """Whether a write is under way that is not live and may still land: then nothing is certain."""
-        return (
-            self.intent is not None
-            and self.intent.may_still_land(self.now)
-            and not landed(self.key, self.intent, self.live)
-        )
+        """Whether a write of ours may still land: then nothing is certain."""
+        return self.intent is not None
 
     def new_owner(self) -> Owner:
         """Whose the pair is once it is as asked for; an override alone owns what nobody declares."""

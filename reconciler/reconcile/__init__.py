@@ -9,7 +9,7 @@
 from reconciler.reconcile.drift import drift, note_drift
 from reconciler.reconcile.observe import Observation, observe
 from reconciler.reconcile.orders import Orders, OverrideOrder, Ports, Validation
-from reconciler.reconcile.passing import run_pass, withhold
+from reconciler.reconcile.passing import run_pass, unrefused, withhold
 from reconciler.reconcile.rollback import rollback_orders
 from reconciler.reconcile.saved import (
     SavedPlan,
@@ -40,5 +40,6 @@ __all__ = [
     "rollback_orders",
     "run_pass",
     "trusted",
+    "unrefused",
     "withhold",
 ]

@@ -12,6 +12,7 @@ from reconciler.quota.filters import ALL
 from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.owned import Intent, Override, OverrideSet, Owned, Pair, RecordChange
 from reconciler.quota.policy import Rules
+from reconciler.quota.settlement import Settlement, has_landed, settle_intents
 from reconciler.quota.state import NO_LIMITS, State
 from reconciler.reconcile.orders import Orders, OverrideOrder, Ports
 from reconciler.render.names import entity_text
@@ -42,9 +43,13 @@ class Observation:
         return {
             pair: intent
             for pair, intent in self.owned.intents.items()
-            if intent.may_still_land(now)
-            and not same_value(pair[1], self.live.value(*pair), intent.value)
+            if intent.may_still_land(now) and not has_landed(pair, intent, self.live)
         }
+
+    @property
+    def settlement(self) -> Settlement:
+        """What this look decides about writes of unknown outcome."""
+        return settle_intents(self.owned, self.live, now=self.at)
 
 
 async def observe(ports: Ports, orders: Orders) -> Observation:

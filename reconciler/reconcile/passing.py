@@ -8,25 +8,33 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from reconciler.errors import Interrupted, KquotaError
+from reconciler.quota.budgets import Allotment
 from reconciler.quota.change import Change, Finding, Plan
 from reconciler.quota.desired import Desired
 from reconciler.quota.guards import Guard, Guards, Violation, check
+from reconciler.quota.owned import Owned
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.report import Outcome, Pass, Seen, Withheld
 from reconciler.quota.state import State
 from reconciler.reconcile.orders import Orders, Ports
+from reconciler.reconcile.recording import close_settled
 from reconciler.reconcile.story import Prepared, apply, bookkeeping, prepare
 
-ABOUT_REMOVALS = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE, Guard.EMPTY_DESIRED})
-"""Guards that speak of all removals together: none of them is made, because nobody can say which are meant."""
+BUDGETED = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})
+"""Guards that a command asks of a whole plan, and a loop as budgets of tenants (:mod:`reconciler.quota.budgets`)."""
 
 
 def _always(_: Change) -> bool:
     return True
 
 
-async def _nothing(_: Plan) -> None:
+async def _nothing(_: Plan, __: Owned) -> None:
     """Nobody wants to know."""
+
+
+async def unrefused(_: Plan) -> str:
+    """Nothing is known against removals."""
+    return ""
 
 
 async def run_pass(
@@ -36,18 +44,23 @@ async def run_pass(
     *,
     cluster: str,
     corrects: Callable[[Change], bool] = _always,
-    before_sending: Callable[[Plan], Awaitable[None]] = _nothing,
+    before_sending: Callable[[Plan, Owned], Awaitable[None]] = _nothing,
+    refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
+    allotment: Allotment | None = None,
     fenced: bool = False,
 ) -> Pass:
     """Observe, plan, withhold, send, verify, record: whatever happens is in the answer.
 
     Args:
         ports: The outside world.
-        orders: What this pass is told; ``guards.removals_before`` counts the window.
+        orders: What this pass is told.
         desired: All documents, without conflicts.
         cluster: Name of the QuotaCluster.
         corrects: Whether this drift may be corrected now; asked of changes whose cause is drift only.
-        before_sending: Told what is left of the plan right before any of it is sent; a ``KquotaError`` ends the pass.
+        before_sending: Told what is left of the plan, and what we own, right before any of it is sent; a
+            ``KquotaError`` ends the pass.
+        refuses_removals: Asked once of a plan: why none of its removals may be made now; "" = nothing is known against them.
+        allotment: What may be removed; ``None`` = nothing was removed before within the window.
         fenced: Whether writes of an earlier leader may still land: drift that nobody knew of before is then neither
             believed nor recorded, and the next pass looks again.
 
@@ -67,8 +80,14 @@ async def run_pass(
         waiting = tuple(
             one for one in prepared.plan.changes if one.cause is Cause.DRIFT and not corrects(one)
         )
+        considered = _without(prepared.plan, waiting)
         plan, withheld = withhold(
-            _without(prepared.plan, waiting), orders.guards, prepared.seen.live
+            considered,
+            orders.guards,
+            prepared.seen.live,
+            owned=prepared.seen.owned,
+            allotment=Allotment(now=started) if allotment is None else allotment,
+            refusal=await refuses_removals(considered),
         )
         left = (*waiting, *(one.change for one in withheld if one.change.cause is Cause.DRIFT))
         plan = replace(plan, findings=(*plan.findings, *_reported(prepared, left)))
@@ -94,29 +113,61 @@ async def run_pass(
     )
 
 
-def withhold(plan: Plan, guards: Guards, live: State) -> tuple[Plan, tuple[Withheld, ...]]:
-    """The plan without what guards speak against, and what that is.
+def withhold(
+    plan: Plan,
+    guards: Guards,
+    live: State,
+    *,
+    owned: Owned,
+    allotment: Allotment,
+    refusal: str = "",
+) -> tuple[Plan, tuple[Withheld, ...]]:
+    """The plan without what guards speak against and without removals beyond their budget, and what that is.
 
     What is left is checked again, because a plan means something else without some of its changes.
+
+    Args:
+        plan: What would be done.
+        guards: Of the cluster.
+        live: What Kafka has.
+        owned: What we own.
+        allotment: The removal budgets.
+        refusal: Why no removal at all may be made; "" = the guards and budgets decide.
     """
     said: dict[Change, list[Violation]] = {}
-    while violations := check(plan, guards, live):
-        for change in plan.changes:
-            against = [one for one in violations if _concerns(one, change)]
-            if against:
-                said.setdefault(change, []).extend(against)
+    if refusal:
+        said = {change: [_refused(change, refusal)] for change in plan.changes if change.removes}
+        plan = _without(plan, said)
+    budgeted = False
+    while True:
+        for violation in check(plan, guards, live):
+            for change in plan.changes:
+                if _concerns(violation, change):
+                    said.setdefault(change, []).append(violation)
         kept = tuple(change for change in plan.changes if change not in said)
         if len(kept) == len(plan.changes):
-            break  # What is left to say concerns no change: a twin whose set was withheld, an empty desired state.
+            # What is left to say concerns no change: an empty desired state.
+            if budgeted:
+                break
+            budgeted = True
+            for change, violation in allotment.refused(kept, owned, guards).items():
+                said[change] = [violation]
+            kept = tuple(change for change in kept if change not in said)
         plan = replace(plan, changes=kept)
     return plan, tuple(
         Withheld(change=change, violations=tuple(against)) for change, against in said.items()
     )
 
 
+def _refused(change: Change, refusal: str) -> Violation:
+    return Violation(guard=Guard.DEFINITION, message=refusal, entity=change.entity, key=change.key)
+
+
 def _concerns(violation: Violation, change: Change) -> bool:
-    if violation.guard in ABOUT_REMOVALS:
+    if violation.guard is Guard.EMPTY_DESIRED:
         return change.removes
+    if violation.guard in BUDGETED:
+        return False
     return violation.entity == change.entity and violation.key is change.key
 
 
@@ -182,12 +233,13 @@ async def _carried_out(
     orders: Orders,
     prepared: Prepared,
     withheld: Iterable[Withheld],
-    before_sending: Callable[[Plan], Awaitable[None]],
+    before_sending: Callable[[Plan, Owned], Awaitable[None]],
 ) -> Outcome | None:
     if prepared.plan.changes:
-        await before_sending(prepared.plan)
+        await before_sending(prepared.plan, prepared.seen.owned)
         return await apply(ports, orders, prepared, withheld=[one.change for one in withheld])
     noted = bookkeeping(prepared, orders)
     if noted:
+        close_settled(ports, prepared.seen, orders, noted)
         await ports.inventory.write(prepared.plan.cluster_id, noted)
     return None

@@ -22,6 +22,9 @@ SavedPlan = Preview
 MAX_AGE_SECONDS: Final = 86_400.0
 """A reviewed plan is good for a day."""
 
+AHEAD_SECONDS: Final = 600.0
+"""How far the clock of the machine that made a plan may be ahead of ours; as for evidence of use."""
+
 SHOWN_DIFFERENCES: Final = 50
 
 
@@ -31,7 +34,7 @@ def check_fresh(
     """Nothing, if cluster, records and live values are still what the plan stands on.
 
     Raises:
-        StalePlan: They are not, or the plan is too old; all differences are listed.
+        StalePlan: They are not, or the plan is too old or from the future; all differences are listed.
     """
     found: list[str] = []
     if saved.plan.cluster_id != seen.cluster_id:
@@ -42,8 +45,12 @@ def check_fresh(
         found.append(
             f"the plan is {age(now - saved.created_at)} old; {age(max_age)} is allowed (--max-age)"
         )
+    if saved.created_at > now + AHEAD_SECONDS:
+        found.append(
+            f"the plan was made {age(saved.created_at - now)} in the future: the clock there or here is wrong"
+        )
     if saved.plan.cluster_id == seen.cluster_id:
-        current = basis_of(saved.plan.changes, owned=seen.owned, live=seen.live)
+        current = basis_of(saved.plan.changes, owned=seen.settlement.owned, live=seen.live)
         found.extend(difference_text(one) for one in differences(saved.basis, current))
     if found:
         raise _stale("the saved plan no longer fits", found)

@@ -1,12 +1,11 @@
 """The whole story: observe, plan, guard, validate; then send, look again, record, tell."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from reconciler.errors import (
     Interrupted,
-    InventoryError,
     KquotaError,
     ManifestErrors,
     Problem,
@@ -22,7 +21,7 @@ from reconciler.quota.guards import check, own_limits
 from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.outcome import Alteration, Held, Result, Unknown
-from reconciler.quota.owned import OverrideSet, Pair, RecordChange
+from reconciler.quota.owned import OverrideSet, RecordChange
 from reconciler.quota.plan import compare
 from reconciler.quota.policy import Policy
 from reconciler.quota.report import Outcome, Preview, Verdict
@@ -30,6 +29,7 @@ from reconciler.reconcile import audit, records
 from reconciler.reconcile.differences import difference_text
 from reconciler.reconcile.observe import Observation, observe, override_changes, rules_for
 from reconciler.reconcile.orders import Orders, Ports
+from reconciler.reconcile.recording import close_settled, record, unended
 from reconciler.reconcile.send import Sender
 from reconciler.reconcile.validate import validate
 from reconciler.reconcile.verify import judge, look_again
@@ -57,6 +57,10 @@ class Prepared:
     def plan(self) -> Plan:
         """What is to be done."""
         return self.preview.plan
+
+
+def _quiet(_: Outcome) -> None:
+    """No reader of an outcome that is not there yet."""
 
 
 async def prepare(ports: Ports, orders: Orders, desired: Desired) -> Prepared:
@@ -93,7 +97,7 @@ def preview(
     return Prepared(
         preview=Preview(
             plan=plan,
-            basis=basis_of(plan.changes, owned=seen.owned, live=seen.live),
+            basis=basis_of(plan.changes, owned=seen.settlement.owned, live=seen.live),
             violations=check(plan, orders.guards, seen.live),
             verdict=verdict,
             impact=assess(
@@ -118,7 +122,12 @@ def preview(
 
 
 async def apply(
-    ports: Ports, orders: Orders, prepared: Prepared, *, withheld: Iterable[Change] = ()
+    ports: Ports,
+    orders: Orders,
+    prepared: Prepared,
+    *,
+    withheld: Iterable[Change] = (),
+    before_sending: Callable[[Outcome], None] = _quiet,
 ) -> Outcome:
     """Send, look again, record, tell. One bad entity does not stop the independent others.
 
@@ -127,6 +136,8 @@ async def apply(
         orders: What this run was told.
         prepared: The plan.
         withheld: Changes that are not in the plan because somebody holds them back; what relies on them is held.
+        before_sending: Given the outcome as it would be if the run ended now: whatever is about to be sent is
+            of unknown fate.
 
     Returns:
         What became of each change; ``complete`` says whether all is well.
@@ -138,7 +149,7 @@ async def apply(
         Interrupted: Somebody asked to stop; carries the outcome.
         KquotaError: Nothing could be sent, or intents could not be written down.
     """
-    _guard(prepared)
+    await _refuse_or_go_on(ports, orders, prepared)
     prepared = await _still_fits(ports, orders, prepared)
     started = ports.clock.now()
     plan = prepared.plan
@@ -151,6 +162,7 @@ async def apply(
         if (pair := (one.entity, one.key)) not in waiting or waiting[pair].value == one.after
     ]
     intents = records.intents(sendable, now=started)
+    close_settled(ports, prepared.seen, orders, noted)
     await ports.inventory.write(plan.cluster_id, (*noted, *intents))
     sender = Sender(
         store=ports.store,
@@ -160,6 +172,15 @@ async def apply(
         obstacles=(*_unsettled(prepared, started), *_not_sent(withheld)),
         pace=orders.pace,
     )
+    intended = frozenset((one.entity, one.key) for one in sendable)
+    early = unended(plan, intended, orders, started=started, noted=len(noted))
+    try:
+        if ports.audit is not None:
+            ports.audit.append(audit.intended(early, intended))
+    except KquotaError as error:
+        sender.failure = error
+    else:
+        before_sending(early)
     await sender.run()
     visibility, live, failure = await look_again(ports, sender)
     outcome = Outcome(
@@ -174,7 +195,7 @@ async def apply(
         ended_at=ports.clock.now(),
         origin=orders.origin,
     )
-    outcome = await _recorded(ports, outcome, waiting)
+    outcome = await record(ports, outcome, waiting, intended)
     if outcome.interrupted:
         raise Interrupted(
             _told(outcome), outcome=outcome, hint="run it again; it goes on from here"
@@ -197,20 +218,22 @@ def _compared(
     plan = compare(
         desired=desired, owned=owned, live=seen.live, rules=rules_for(orders, seen), now=seen.at
     )
-    return _narrowed(plan, orders), overriding
+    return _narrowed(plan, orders, seen), overriding
 
 
-def _narrowed(plan: Plan, orders: Orders) -> Plan:
+def _narrowed(plan: Plan, orders: Orders, seen: Observation) -> Plan:
+    """The plan for what was asked for. What the describe says about earlier writes is recorded for every pair."""
     only = orders.only
     if only is None:
         return plan
+    settled = frozenset(seen.settlement.changes)
     return replace(
         plan,
         changes=tuple(change for change in plan.changes if only(change.entity, change.key)),
         bookkeeping=tuple(
             one
             for one in plan.bookkeeping
-            if not isinstance(one, OverrideSet) and only(one.entity, one.key)
+            if one in settled or (not isinstance(one, OverrideSet) and only(one.entity, one.key))
         ),
         twins=tuple(twin for twin in plan.twins if only(twin.entity, Key.CONNECTION_CREATION_RATE)),
     )
@@ -231,6 +254,7 @@ def _warnings(plan: Plan, orders: Orders, seen: Observation) -> tuple[str, ...]:
         )
     if orders.own_principal is not None:
         found.extend(own_limits(seen.live, plan.changes, orders.own_principal))
+    found.extend(twin.shadow_message for twin in plan.shadowing_twins)
     waiting = {pair[0] for pair in seen.unsettled(seen.at)}
     if waiting:
         found.append(
@@ -239,6 +263,18 @@ def _warnings(plan: Plan, orders: Orders, seen: Observation) -> tuple[str, ...]:
             + " may still land; what depends on it is held until then"
         )
     return tuple(found)
+
+
+async def _refuse_or_go_on(ports: Ports, orders: Orders, prepared: Prepared) -> None:
+    """Raise what speaks against the plan; what the describe says about earlier writes is recorded all the same."""
+    try:
+        _guard(prepared)
+    except (ManifestErrors, Refused):
+        settled = prepared.seen.settlement.changes
+        if settled and rules_for(orders, prepared.seen).may_record:
+            close_settled(ports, prepared.seen, orders, settled)
+            await ports.inventory.write(prepared.plan.cluster_id, settled)
+        raise
 
 
 def _guard(prepared: Prepared) -> None:
@@ -279,7 +315,7 @@ async def _still_fits(ports: Ports, orders: Orders, prepared: Prepared) -> Prepa
     if ports.clock.now() - prepared.seen.at <= FRESH_SECONDS:
         return prepared
     seen = await observe(ports, replace(orders, expected_cluster_id=prepared.plan.cluster_id))
-    now = basis_of(prepared.plan.changes, owned=seen.owned, live=seen.live)
+    now = basis_of(prepared.plan.changes, owned=seen.settlement.owned, live=seen.live)
     changed = differences(prepared.preview.basis, now)
     if changed:
         raise StalePlan(
@@ -318,28 +354,6 @@ def _not_sent(withheld: Iterable[Change]) -> tuple[tuple[Alteration, Result], ..
         (Alteration(one.entity, ((str(one.key), one.after),)), Held(waits_for=(one.entity,)))
         for one in withheld
     )
-
-
-async def _recorded(ports: Ports, outcome: Outcome, waiting: Collection[Pair]) -> Outcome:
-    """The outcome after it was written down; that it could not be is part of the outcome, not a crash.
-
-    Records may be files, git or Kubernetes objects, and each fails in its own words. The audit log is written all the
-    same: what was sent was sent.
-    """
-    made = outcome
-    try:
-        await ports.inventory.write(
-            outcome.cluster_id,
-            records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
-        )
-    except KquotaError as error:
-        made = replace(made, recorded=False, failure=made.failure or str(error))
-    try:
-        if ports.audit is not None:
-            ports.audit.append(audit.entries(outcome))
-    except InventoryError as error:
-        made = replace(made, recorded=False, failure=made.failure or str(error))
-    return made
 
 
 def _told(outcome: Outcome) -> str:

@@ -11,9 +11,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NoReturn, TypeAlias
 
+from reconciler import foreign_json
 from reconciler.errors import ConfigError, QuotaValueError
 from reconciler.quota.entity import Entity, from_parts, parts
 from reconciler.render.compact import compact
+from reconciler.render.output import json_text
 from reconciler.render.units import json_number
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -41,7 +43,7 @@ def dump(document: Mapping[str, Json]) -> str:
         else:
             text = _SMALL(value)
         fields.append(f"  {_ENCODE(name)}: {text}")
-    return "{\n" + ",\n".join(fields) + "\n}\n"
+    return json_text("{\n" + ",\n".join(fields) + "\n}\n")
 
 
 def value_json(value: float | None) -> float | int | str | None:
@@ -199,8 +201,8 @@ def load(text: str, *, kind: str, format_version: int, where: str) -> Reader:
             another format.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        value = foreign_json.parse(text, most_bytes=foreign_json.DOCUMENT, pairs=_once)
+    except foreign_json.UnreadableJson as error:
         raise ConfigError(
             f"no whole JSON document ({error})",
             where=where,
@@ -229,7 +231,3 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} stands twice")
     return made
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")

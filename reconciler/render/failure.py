@@ -3,7 +3,7 @@
 Without this a comment about an earlier commit would stay and look as if it spoke of the newest one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.render.documents import load
@@ -14,6 +14,10 @@ FORMAT: Final = 1
 
 MAX_LINES: Final = 200
 MAX_LINE: Final = 2000
+
+MAX_FORK_LINES: Final = 20
+MAX_FORK_LINE: Final = 300
+"""Of the words of a fork only so much is shown: enough for an error with its place."""
 
 _TOLD: Final = {
     "plan": "Planning failed. What was shown here before no longer counts.",
@@ -36,11 +40,13 @@ class Failure:
         command: ``plan`` or ``apply``.
         exit_code: Of the command.
         messages: What it said, line by line.
+        fork: The fork whose run wrote it, and may have written what it likes; "" = our own repository.
     """
 
     command: str
     exit_code: int
     messages: tuple[str, ...]
+    fork: str = ""
 
 
 def read_failure(text: str, *, where: str) -> Failure:
@@ -64,6 +70,12 @@ def failed_plan(exit_code: int, said: str) -> Failure:
     return Failure(command="plan", exit_code=exit_code, messages=lines)
 
 
+def from_fork(failure: Failure, fork: str) -> Failure:
+    """The same, as words of a fork: shortened, and shown with where they come from."""
+    lines = tuple(line[:MAX_FORK_LINE] for line in failure.messages[:MAX_FORK_LINES])
+    return replace(failure, messages=lines, fork=fork)
+
+
 def failure_markdown(failure: Failure, *, limit: int, title: str, marker: str, details: str) -> str:
     """A failure as Markdown of at most ``limit`` characters.
 
@@ -75,7 +87,12 @@ def failure_markdown(failure: Failure, *, limit: int, title: str, marker: str, d
         details: A Markdown link to the run, or "".
     """
     told = f"**{_TOLD[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
-    opening = [marker, f"### {prose(title)}", "", told, "", "<pre>"]
+    banner = (
+        f"**Not verified: a run of the fork {prose(failure.fork)} wrote the text below.**"
+        " It may say anything; only its run and its files are evidence."
+    )
+    above = [marker, f"### {prose(title)}", "", *([banner, ""] if failure.fork else [])]
+    opening = [*above, told, "", "<pre>"]
     closing = ["</pre>", "", details]
     room = limit - sum(len(line) + 1 for line in [*opening, *closing]) - 20
     lines: list[str] = []

@@ -1,9 +1,9 @@
 """What a job over a fleet tells, as sheets of plain cells: limits of clients, dead limits, plans, changes."""
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
+from reconciler import foreign_json
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.render.names import parts_text
 from reconciler.render.units import count, limit
@@ -190,7 +190,12 @@ def _sheet(
 
 def _entity(entity_json: str) -> str:
     return (
-        parts_text(tuple((kind, name) for kind, name in json.loads(entity_json)))
+        parts_text(
+            tuple(
+                (kind, name)
+                for kind, name in foreign_json.parse(entity_json, most_bytes=foreign_json.ANSWER)
+            )
+        )
         if entity_json
         else ""
     )

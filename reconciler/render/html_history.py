@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
+from reconciler.render.audit_intents import INTENDED, pair_name, take
 from reconciler.render.documents import Reader
 
 KEPT: Final = 5_000
@@ -29,7 +30,7 @@ class Past:
         after: Value asked for, ``None`` = removed.
         cause: The row of the three-way table.
         document: ``namespace/name``, or "".
-        outcome: ``APPLIED``, ``REJECTED``, ``HELD`` or ``UNKNOWN``.
+        outcome: ``APPLIED``, ``REJECTED``, ``HELD``, ``UNKNOWN``, ``NOT SENT``, ``NOT LANDED`` or ``INTENDED``.
         words: What the broker said, or a note.
     """
 
@@ -60,7 +61,7 @@ class History:
 
 
 def history_of(entries: Iterable[Mapping[str, object]], *, cluster_id: str, where: str) -> History:
-    """The entries of one cluster.
+    """The entries of one cluster; an intent only if it has no outcome.
 
     Args:
         entries: As ``inventory.audit.read_entries`` gives them, oldest first.
@@ -72,7 +73,19 @@ def history_of(entries: Iterable[Mapping[str, object]], *, cluster_id: str, wher
     """
     kept: deque[Past] = deque(maxlen=KEPT)
     total = 0
-    for at, entry in enumerate(entries, start=1):
+    numbered = list(enumerate(entries, start=1))
+    intents: dict[str, dict[str, Mapping[str, object]]] = {}
+    for _, entry in numbered:
+        of_cluster = intents.setdefault(str(entry.get("clusterId")), {})
+        take(of_cluster, entry)
+        if (
+            "intendedAt" in entry
+        ):  # UNKNOWN, too: it says itself that the change may have been written
+            _ = of_cluster.pop(pair_name(entry.get("entity"), entry.get("key")), None)
+    still_open = {id(entry) for of_cluster in intents.values() for entry in of_cluster.values()}
+    for at, entry in numbered:
+        if entry.get("outcome") == INTENDED and id(entry) not in still_open:
+            continue
         reader = Reader(dict(entry), step=f"entry {at}", where=where)
         fields = reader.fields(
             "time", "who", "commit", "clusterId", "entity", "key", "before", "after", "cause", "document", "outcome",

@@ -5,6 +5,7 @@ it), ``complete`` (every document was read) and ``errored`` (a conflict, or the 
 """
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Final
 
 from reconciler.quota.basis import Ground
@@ -62,6 +63,7 @@ def plan_document(
         "errored": preview.errored,
         "removalsKnown": plan.removals_known,
         "digest": plan.digest,
+        "documentDigest": document_digest(plan.digest, preview.created_at),
         "counts": dict(counts(preview)),
         "changes": rows,
         "takeover": [_short(one) for one in plan.changes if one.cause is Cause.TAKEOVER],
@@ -115,6 +117,15 @@ def plan_document(
     if simulation is not None:
         document["simulation"] = simulation
     return document
+
+
+def document_digest(effect: str, created: float) -> str:
+    """SHA-256 over the digest of the effect and the time of the plan, which is no part of the effect.
+
+    The effect alone is what people approve and what a plan of today is compared with. This second digest shows that
+    the time, which ``--max-age`` is about, was edited; like the first it is no signature.
+    """
+    return "sha256:" + sha256(f"{effect} {float(created)!r}".encode()).hexdigest()
 
 
 def counts(preview: Preview) -> Mapping[str, int]:

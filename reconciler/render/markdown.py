@@ -178,7 +178,8 @@ def _frame(title: str, says: str, rows: Sequence[Row]) -> tuple[list[str], list[
 def _row(row: Row) -> str:
     effect = "; ".join(part for part in (row.meaning, row.why) if part)
     return (
-        f"| {row.mark} | {markdown(row.entity)} | {markdown(row.key)} | {prose(row.before)} | → |"
+        f"| {row.mark} | {markdown(row.entity)} | {markdown(row.key)} | {prose(row.before)} |"
+        f" {'→' if row.is_written else ''} |"
         f" {prose(row.after)} | {prose(effect)} | {markdown(row.place) if row.place else ''} | {prose(row.note)} |"
     )
 

@@ -2,8 +2,8 @@
 
 A Kafka principal may hold anything: pipes, back-ticks, ``@team``, line breaks, ANSI colours, right-to-left
 marks, ``::set-output``. Everything that we print goes through one of these functions, so that a name can
-never forge a line, a cell, a colour, a mention or a command of a CI runner. JSON needs none of them:
-``json.dumps`` with ``ensure_ascii`` escapes by itself and keeps the name as it is.
+never forge a line, a cell, a colour, a mention or a command of a CI runner. ``output`` is the exit after them, which
+also sees to JSON and YAML, where names are written without being changed.
 
 ``quoted`` is the common first step. A plain name stands for itself; any other is put between double
 quotes with escapes, so that the default (``<default>``), the literal name ``"<default>"`` and the empty
@@ -12,23 +12,22 @@ name ``""`` look different and ``read_entity`` can read back what ``entity_text`
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
+from reconciler.characters import escape, is_shown
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts, parts
 
 DEFAULT_TEXT: Final = "<default>"
 """How the default is written, as Kafka's own tools do."""
 
-# Letters of right-to-left scripts and Arabic numbers reorder what stands beside them, so that
-# "10 -> 20" could be read as "20 -> 10"; they are escaped like control characters.
-_REORDERING: Final = frozenset({"R", "AL", "AN"})
-
 # A name of these characters only, which begins with none of "<"quote, stands for itself.
 _NEEDS_QUOTES: Final = re.compile(r'[",\\]|^<|^\s|\s$|^$')
 
 # A line that begins with "::" is a command to GitHub's runner; "##[" and "##vso[" are commands anywhere.
+_SECTION: Final = re.compile(r"(section_(?:start|end)):")  # a fold of GitLab's log
 _ADDRESS: Final = re.compile(r"[0-9A-Fa-f:.%]+")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
 _PART: Final = re.compile(
@@ -37,29 +36,27 @@ _PART: Final = re.compile(
 )
 
 
-def _is_harmless(character: str) -> bool:
-    return character.isprintable() and unicodedata.bidirectional(character) not in _REORDERING
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def escaped(text: str) -> str:
     r"""Text on one line: what cannot be seen or reorders its line becomes ``\uXXXX``; nothing is quoted."""
     if text.isascii() and text.isprintable():
         safe = text
     else:
-        safe = "".join(c if _is_harmless(c) else _escaped(c) for c in text)
+        safe = "".join(c if is_shown(c) else escape(c) for c in text)
         if safe and unicodedata.combining(safe[0]):
-            safe = _escaped(safe[0]) + safe[1:]
+            safe = escape(safe[0]) + safe[1:]
     return _without_commands(safe)
+
+
+def escaped_lines(text: str) -> str:
+    """The same for text of several lines, which stay lines."""
+    return "\n".join(map(escaped, text.split("\n")))
 
 
 def _without_commands(text: str) -> str:
     if "##" in text:
         text = text.replace("##", "#\\u0023")
+    if "section_" in text:
+        text = _SECTION.sub(r"\1\\u003a", text)
     if text.lstrip().startswith("::") and not _ADDRESS.fullmatch(text):
         text = text.replace("::", ":\\u003a", 1)
     return text
@@ -148,7 +145,8 @@ def html(text: str) -> str:
 # Characters that mean nothing to Markdown, nor to what code hosts do afterwards.
 _PLAIN_PUNCTUATION: Final = frozenset(" ,;()/?'\"=-+.%")
 # What GitHub and GitLab take for a reference if a name follows: users, issues, merge requests, labels, ...
-_REFERENCE: Final = re.compile(r"[@#!$~%&](?=[^\s,;.)])")
+# The colon of an address is one, too: GitLab makes links of addresses in the finished page, where an entity is a colon.
+_REFERENCE: Final = re.compile(r"[@#!$~%&](?=[^\s,;.)])|:(?=//)")
 
 
 def prose(text: str) -> str:
@@ -189,3 +187,13 @@ def command_text(text: str) -> str:
 def command_property(text: str) -> str:
     """A property of a GitHub workflow command (``::error file=path,line=1::``)."""
     return command_text(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def waits_text(subject: Entity, waits_for: Iterable[Entity]) -> str:
+    """What a held entity waits for; an earlier write of its own is not another entity."""
+    return "waits for " + "; ".join(
+        "an earlier write of its own that may still land (up to 65 s)"
+        if entity == subject
+        else entity_text(entity)
+        for entity in waits_for
+    )

@@ -44,6 +44,9 @@ def read_outcome(text: str, *, where: str) -> Outcome:
             tool_version=origin["toolVersion"].text(),
         ),
     )
+    for word, number in fields["counts"].fields(*_WORDS).items():
+        if number.whole() != made.count(word):
+            number.fail(f"{made.count(word)}, as the pairs say")
     if fields["complete"].truth() is not made.complete:
         fields["complete"].fail(f"{made.complete}, as the pairs say".lower())
     return made

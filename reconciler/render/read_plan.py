@@ -19,7 +19,7 @@ from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
 from reconciler.quota.report import Origin, Preview, Verdict
 from reconciler.quota.state import NO_LIMITS
 from reconciler.render.documents import Reader, load
-from reconciler.render.json_plan import FORMAT, KIND
+from reconciler.render.json_plan import FORMAT, KIND, document_digest
 from reconciler.render.names import entity_text
 from reconciler.render.reasons import REASONS, SECTIONS
 
@@ -33,7 +33,7 @@ _DRIFT_MODES = {str(mode): mode for mode in DriftMode}
 _DELETION_POLICIES = {str(policy): policy for policy in DeletionPolicy}
 
 _USED = (
-    "clusterId", "created", "origin", "policy", "driftDetection", "complete", "removalsKnown", "digest",
+    "clusterId", "created", "origin", "policy", "driftDetection", "complete", "removalsKnown", "digest", "documentDigest",
     "counts", "changes", "reliedOn", "validation",
 )  # fmt: skip
 _OTHERS = (
@@ -80,6 +80,13 @@ def read_plan(text: str, *, where: str) -> Preview:
             where=where,
             hint="plan again",
         )
+    created = fields["created"].number()
+    if document_digest(plan.digest, created) != fields["documentDigest"].text():
+        raise ConfigError(
+            "its time and its digests do not belong together, so it was edited",
+            where=where,
+            hint="plan again",
+        )
     origin = fields["origin"].fields("who", "commit", "toolVersion")
     return Preview(
         plan=plan,
@@ -92,8 +99,8 @@ def read_plan(text: str, *, where: str) -> Preview:
         ),
         policy=_POLICIES[fields["policy"].one_of(_POLICIES)],
         drift_mode=_DRIFT_MODES[fields["driftDetection"].one_of(_DRIFT_MODES)],
-        created_at=fields["created"].number(),
-        snapshot_at=fields["created"].number() if "snapshotTakenAt" in fields else None,
+        created_at=created,
+        snapshot_at=created if "snapshotTakenAt" in fields else None,
         origin=Origin(
             who=origin["who"].text(),
             commit=origin["commit"].text(),

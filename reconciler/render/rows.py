@@ -15,9 +15,9 @@ from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.policy import Cause
 from reconciler.quota.report import Outcome, PairOutcome, Preview, Seen
 from reconciler.render.json_plan import counts
-from reconciler.render.names import entity_text
+from reconciler.render.names import entity_text, waits_text
 from reconciler.render.reasons import REASONS, SECTIONS, SectionKind, sections
-from reconciler.render.units import UNSET, age, count, limit
+from reconciler.render.units import age, count, limit
 
 _MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "create": ("+", "green"),
@@ -44,8 +44,9 @@ class Row:
         entity: As :func:`~reconciler.render.names.entity_text` writes it.
         key: Kafka's name.
         before: What is live (for findings: what is live).
-        after: What will be (for findings: what is declared).
+        after: What will be; for findings, which are not written: what is declared or was applied, in words.
         meaning: What it means for clients, or since when.
+        is_written: Whether the value changes: only then does an arrow stand between before and after.
         why: In one or two words.
         place: ``path:line`` or the document.
         note: More, or "".
@@ -58,6 +59,7 @@ class Row:
     before: str
     after: str
     meaning: str = ""
+    is_written: bool = True
     why: str = ""
     place: str = ""
     note: str = ""
@@ -257,7 +259,7 @@ def _outcome(pair: PairOutcome) -> Row:
         case Rejected(name=name, message=message):
             note = f"{name}: {message}"
         case Held(waits_for=waits_for):
-            note = "waits for " + "; ".join(map(entity_text, waits_for))
+            note = waits_text(change.entity, waits_for)
         case Unknown(why=why):
             note = why
         case _:
@@ -321,7 +323,9 @@ def _finding(one: Finding, kind: SectionKind, now: float, more: str) -> Row:
         place = one.claim.place(one.key)
     elif one.owner is not None:
         place = one.owner.document
-    wanted = one.desired if one.desired is not None else one.applied
+    wanted = "declared", one.desired
+    if one.desired is None:
+        wanted = "applied", one.applied
     said = one.note if one.note != REASONS[one.cause] else ""
     return Row(
         mark=kind.mark,
@@ -329,7 +333,8 @@ def _finding(one: Finding, kind: SectionKind, now: float, more: str) -> Row:
         entity=entity_text(one.entity),
         key=str(one.key),
         before=limit(one.key, one.live),
-        after=UNSET if kind.name == "unmanaged" else limit(one.key, wanted),
+        after="" if wanted[1] is None else f"{wanted[0]} {limit(one.key, wanted[1])}",
+        is_written=False,
         meaning="" if one.since is None else f"since {age(now - one.since)}",
         why="",
         place=place,

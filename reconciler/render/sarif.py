@@ -1,5 +1,6 @@
 """Problems of files and plans as SARIF 2.1.0, the format that code hosts show beside the changed lines."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -14,6 +15,8 @@ from reconciler.render.recorded import Recorded
 from reconciler.render.units import limit
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+_EMBEDDED_LINK: Final = re.compile(r"[\[\]]|\\(?=[\[\]\\])")
 
 Level = Literal["error", "warning", "note"]
 
@@ -152,7 +155,7 @@ def sarif_document(findings: Sequence[Finding], *, tool_version: str) -> dict[st
                         "ruleId": finding.rule,
                         "ruleIndex": order.index(finding.rule),
                         "level": RULES[finding.rule][0],
-                        "message": {"text": escaped(finding.message)},
+                        "message": {"text": _message(finding.message)},
                         **_locations(finding),
                     }
                     for finding in sorted(findings)
@@ -160,6 +163,11 @@ def sarif_document(findings: Sequence[Finding], *, tool_version: str) -> dict[st
             }
         ],
     }
+
+
+def _message(text: str) -> str:
+    r"""A plain-text message without embedded links: ``[text](target)`` is one, unless ``\`` stands before the brackets (SARIF 2.1.0, 3.11.6)."""
+    return _EMBEDDED_LINK.sub(r"\\\g<0>", escaped(text))
 
 
 def _locations(finding: Finding) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from reconciler.quota.change import Finding
 from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.precedence import Effective, Principal, Resolution
 from reconciler.quota.state import State, set_values
+from reconciler.quota.twins import Twin
 from reconciler.render.documents import Json, entity_json, value_json
 from reconciler.render.json_plan import finding_row
 from reconciler.render.names import entity_text, escaped, parts_text, quoted
@@ -72,12 +73,43 @@ def resolutions_text(resolutions: Sequence[Resolution], *, style: Style = PLAIN)
 def _effective_cells(one: Effective) -> list[Cell | str]:
     return [
         str(one.key),
-        Cell(text="unlimited" if one.value is None else limit(one.key, one.value), right=True),
+        Cell(text=_effective_limit(one), right=True),
         f"{one.level}: {LEVEL_NAMES[one.level]}" if one.level else UNSET,
-        UNSET if one.source is None else entity_text(one.source),
+        UNSET
+        if one.source is None
+        else " or ".join(
+            entity_text(source)
+            for source in (one.source, *(spelling.entity for spelling in one.spellings))
+        ),
         _bucket(one),
         "; ".join(f"{entity_text(lost.entity)} {limit(one.key, lost.value)}" for lost in one.lost),
     ]
+
+
+def _effective_limit(one: Effective) -> str:
+    if not one.is_known:
+        return "unknown"
+    return "unlimited" if one.value is None else limit(one.key, one.value)
+
+
+def spelling_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
+    """One warning per address with several live spellings that disagree."""
+    return tuple(
+        f"{quoted(resolution.principal.ip or '')} is live under"
+        f" {len(one.spellings) + 1} spellings with different limits: "
+        + ", ".join(
+            f"{entity_text(source)} {limit(one.key, value)}"
+            for source, value in (
+                (one.source, one.value),
+                *((spelling.entity, spelling.value) for spelling in one.spellings),
+            )
+        )
+        + "; brokers apply the one that was written last, which no describe shows. Remove all of"
+        " them and set the limit once"
+        for resolution in resolutions
+        for one in resolution.effective
+        if one.source is not None and one.value is not None and not one.is_known
+    )
 
 
 def _bucket(one: Effective) -> str:
@@ -114,9 +146,14 @@ def resolutions_document(resolutions: Iterable[Resolution], *, cluster_id: str) 
 
 def _effective(one: Effective) -> dict[str, Json]:
     return {
-        "value": value_json(one.value),
+        "value": value_json(one.value) if one.is_known else None,
         "level": one.level,
+        "known": one.is_known,
         "source": None if one.source is None else entity_json(one.source),
+        "spellings": [
+            {"entity": entity_json(spelling.entity), "value": value_json(spelling.value)}
+            for spelling in one.spellings
+        ],
         "bucket": list(one.bucket),
         "overrides": [
             {
@@ -163,14 +200,24 @@ def drift_text(
     return "\n".join([title, *table(rows, heads=heads, style=style), *more]) + "\n"
 
 
-def drift_document(findings: Sequence[Finding], *, cluster_id: str, now: float) -> dict[str, Json]:
-    """The same as JSON."""
+def drift_document(
+    findings: Sequence[Finding], *, cluster_id: str, now: float, twins: Iterable[Twin] = ()
+) -> dict[str, Json]:
+    """The same as JSON, with the other spellings of addresses that are ours."""
     return {
         "kind": "kquota-drift",
         "format": 1,
         "clusterId": cluster_id,
         "checkedAt": instant(now),
         "drift": [finding_row(one) for one in findings],
+        "twins": [
+            {
+                "entity": entity_json(twin.entity),
+                "live": entity_json(twin.live),
+                "removal": twin.removal,
+            }
+            for twin in twins
+        ],
     }
 
 

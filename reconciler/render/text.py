@@ -146,7 +146,9 @@ def _rows(rows: Sequence[Row], style: Style) -> list[str]:
             row.entity,
             row.key,
             Cell(text=row.before, right=True),
-            Cell(text="->" if row.before or row.after else "", colours=("dim",)),
+            Cell(
+                text="->" if row.is_written and (row.before or row.after) else "", colours=("dim",)
+            ),
             Cell(text=row.after, right=True),
             row.meaning,
             row.why,

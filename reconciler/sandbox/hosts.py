@@ -49,6 +49,13 @@ def may_be_name(text: str) -> bool:
     )
 
 
+def is_scoped_by_name(text: str) -> bool:
+    """Whether ``text`` is an IPv6 address with the name of an interface: Java accepts one that the machine has."""
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    address, percent, scope = bare.partition("%")
+    return bool(percent and scope) and _SCOPE.fullmatch(scope) is None and _is_ipv6(address)
+
+
 def _is_ipv4(text: str) -> bool:
     numbers = text.split(".")
     limit = _LAST_LIMIT.get(len(numbers))
@@ -62,7 +69,7 @@ def _is_ipv6(text: str) -> bool:
     """As ``ipaddress`` reads it, plus what Java adds.
 
     Java allows leading zeros in groups and in an embedded IPv4 address, and a numeric scope; the name
-    of an interface that the machine does not have is refused there, so names are refused here.
+    of an interface is looked up on the machine (:func:`is_scoped_by_name`), so it is no literal.
     """
     address, percent, scope = text.partition("%")
     if ":" not in address or (percent and _SCOPE.fullmatch(scope) is None):

@@ -1,12 +1,12 @@
 """What differs between the lines of Kafka that the sandbox can behave as: one frozen value per line, nothing else.
 
-A line is what its newest release does on KRaft: 3.4 is 3.4.1, 3.9 is 3.9.1, 4.x is 4.4.0. Every field was
-read off those brokers; the contract suite asks both sides the same questions. Older members of 4.x
-differ from the newest in two fields, which say so.
+A line is what its newest release does on KRaft: 3.4 is 3.4.1, 3.9 is 3.9.1, 4.3 is 4.3.1, 4.x is 4.4.0. Every field
+was read off those brokers; the contract suite asks both sides the same questions. 4.0, 4.1 and 4.2 are other names
+of 4.3: the contract suite finds no difference between 4.0.1 and 4.3.1.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -136,10 +136,23 @@ LINE_4: Final = Profile(
     checks_cluster=True,
 )
 
+LINE_4_3: Final = replace(
+    LINE_4,
+    name="4.3",
+    versions=_versions(
+        (METADATA, 0, 13), (API_VERSIONS, 0, 4), (SCRAM_USERS, 0, 0), (DESCRIBE_CLUSTER, 0, 2)
+    ),
+    refuses_non_finite=False,
+    checks_cluster=False,
+)
+
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
-    {profile.name: profile for profile in (LINE_3_4, LINE_3_9, LINE_4)}
+    {profile.name: profile for profile in (LINE_3_4, LINE_3_9, LINE_4_3, LINE_4)}
 )
 """Every line by name, oldest first."""
+
+ALIASES: Final[Mapping[str, str]] = MappingProxyType({"4.0": "4.3", "4.1": "4.3", "4.2": "4.3"})
+"""Other names of a line."""
 
 NEWEST: Final = LINE_4
 
@@ -151,7 +164,7 @@ def profile_named(name: str) -> Profile:
         ConfigError: There is none; the hint lists what there is.
     """
     try:
-        return PROFILES[name]
+        return PROFILES[ALIASES.get(name, name)]
     except KeyError as unknown:
         raise ConfigError(
             f"the sandbox cannot behave as {name!r}",

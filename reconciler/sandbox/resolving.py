@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Iterable
 
-from reconciler.sandbox.hosts import LOCAL_NAMES
+from reconciler.sandbox.hosts import LOCAL_NAMES, is_scoped_by_name
 from reconciler.sandbox.settings import Resolver
 
 
@@ -12,9 +12,23 @@ async def resolvable(names: Iterable[str], resolver: Resolver | None) -> frozens
     """Those of ``names`` that resolve; local names are known without asking."""
     found: set[str] = set()
     for name in sorted(names):
-        if name.rstrip(".").lower() in LOCAL_NAMES or await (resolver or system_resolver)(name):
+        if is_scoped_by_name(name):
+            known = name.strip("[]").partition("%")[2] in interfaces()
+        else:
+            known = name.rstrip(".").lower() in LOCAL_NAMES or await (resolver or system_resolver)(
+                name
+            )
+        if known:
             found.add(name)
     return frozenset(found)
+
+
+def interfaces() -> frozenset[str]:
+    """The names of the network interfaces of this machine."""
+    try:
+        return frozenset(name for _, name in socket.if_nameindex())
+    except OSError:
+        return frozenset()
 
 
 async def system_resolver(name: str) -> bool:

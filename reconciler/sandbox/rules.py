@@ -14,7 +14,7 @@ from typing import Final
 from reconciler.quota.entity import ENTITY_TYPES
 from reconciler.quota.keys import EPSILON, INT_MAX, LONG_MAX, Key
 from reconciler.sandbox.hash_order import hash_ordered
-from reconciler.sandbox.hosts import is_literal, may_be_name
+from reconciler.sandbox.hosts import is_literal, is_scoped_by_name, may_be_name
 from reconciler.sandbox.image import (
     NO_VALUES,
     Image,
@@ -87,7 +87,7 @@ def names_to_resolve(alterations: Iterable[Alteration]) -> frozenset[str]:
         name
         for parts, _ in alterations
         for kind, name in parts
-        if kind == "ip" and name is not None and may_be_name(name)
+        if kind == "ip" and name is not None and (may_be_name(name) or is_scoped_by_name(name))
     )
 
 

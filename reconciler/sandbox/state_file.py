@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from reconciler import foreign_json
 from reconciler.errors import ConfigError
 from reconciler.sandbox.image import Image, Names, Record, names_of
 
@@ -31,7 +32,7 @@ def load(path: Path) -> tuple[str, Image] | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the state file cannot be read: {error}", where=str(path)) from error
     try:
-        state = json.loads(text)
+        state = foreign_json.parse(text, most_bytes=foreign_json.DOCUMENT)
         if state["format"] != FORMAT:
             raise ConfigError(f"format {state['format']} is unknown", where=str(path))
         records = [

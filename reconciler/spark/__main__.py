@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 
 from reconciler.errors import KquotaError
+from reconciler.render.names import escaped
+from reconciler.render.output import json_text, output_text
 from reconciler.spark import arguments, running
 
 
@@ -14,16 +16,18 @@ def main(words: Sequence[str]) -> int:
         asked = arguments.parsed(words)
         result = running.run(asked.job, asked.lake, asked.session, asked.settings)
     except KquotaError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(output_text(f"error: {escaped(str(error))}\n"))
         if error.hint:
-            sys.stderr.write(f"hint: {error.hint}\n")
+            sys.stderr.write(output_text(f"hint: {escaped(error.hint)}\n"))
         return error.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; units that were committed stay, others are as before\n")
+        sys.stderr.write(
+            output_text("interrupted; units that were committed stay, others are as before\n")
+        )
         return 130
-    text = json.dumps(running.document(result), indent=2, ensure_ascii=False) + "\n"
+    text = json_text(json.dumps(running.document(result), indent=2) + "\n")
     if asked.output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(output_text(text))
     else:
         asked.output.write_text(text, encoding="utf-8")
     return 0

@@ -28,6 +28,9 @@ SKEW_MS: Final = 60_000
 _WROTE: Final = ("APPLIED", "UNKNOWN")
 """Outcomes after which a value may be there; UNKNOWN may have landed."""
 
+_INTENDED: Final = "INTENDED"
+"""Written before a change is sent: it may have landed, unless a later entry says what became of it."""
+
 
 def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
     """One row per change of a limit, removals included: rows of ``quota_change``.
@@ -114,8 +117,15 @@ def _steps(validity: DataFrame) -> DataFrame:
 
 def _written(steps: DataFrame, log: DataFrame) -> DataFrame:
     """With ``written``: the last entry of the audit log that explains the change; null = nobody of us did it."""
-    ours = log.where(fn.col("outcome").isin(*_WROTE)).select(
-        *PAIR, fn.col("applied_at_ms"), fn.col("after").alias("wrote"), "commit", "writer"
+    along = Window.partitionBy(*PAIR, "after").orderBy("applied_at_ms")
+    next_outcome = fn.coalesce(fn.lead("outcome").over(along), fn.lit(_INTENDED))
+    counts = fn.col("outcome").isin(*_WROTE) | (
+        (fn.col("outcome") == _INTENDED) & next_outcome.isin(*_WROTE, _INTENDED)
+    )
+    ours = (
+        log.withColumn("counts", counts)
+        .where("counts")
+        .select(*PAIR, fn.col("applied_at_ms"), fn.col("after").alias("wrote"), "commit", "writer")
     )
     met = steps.join(ours, list(PAIR)).where(
         (fn.col("applied_at_ms") > fn.col("from_after_ms") - SKEW_MS)

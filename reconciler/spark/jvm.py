@@ -16,6 +16,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from reconciler.errors import ConfigError, SparkError
+from reconciler.render.output import output_text
 
 JAVA: Final = 17
 """The oldest Java that Spark 4 runs on."""
@@ -92,7 +93,8 @@ def _passed_on(pipe: int) -> None:
     with os.fdopen(pipe, "rb") as lines:
         for line in lines:
             if not line.startswith(_CHATTER):
-                os.write(2, line)
+                text = output_text(line.decode("utf-8", "replace"))
+                os.write(2, text.encode("utf-8", "replace"))
 
 
 def current() -> Any:  # noqa: ANN401 - a gateway of py4j, which has no types

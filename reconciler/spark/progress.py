@@ -9,6 +9,7 @@ from typing import Final, TextIO
 from pyspark.sql import SparkSession
 
 from reconciler.ports import Clock
+from reconciler.render.output import output_text
 from reconciler.spark import jvm
 from reconciler.spark.masters import is_connect
 
@@ -47,7 +48,7 @@ class Lines:
                 self._write(f"{self._phase or 'working'}: {done} of {total} tasks of Spark", now)
 
     def _write(self, text: str, now: float) -> None:
-        self._to.write(f"[{now - self._began:5.0f} s] {text}\n")
+        self._to.write(output_text(f"[{now - self._began:5.0f} s] {text}\n"))
         self._to.flush()
 
 

@@ -1,6 +1,5 @@
 """Parquet and CSV exports in the long form: one row per point, with columns for time, metric, labels and value."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from reconciler import foreign_json
 from reconciler.errors import TelemetryError
+from reconciler.lake.parquet_texts import open_parquet, unpacked_size
 from reconciler.telemetry.answers import number_of
 from reconciler.telemetry.series import Counts, Points, Series, Word
 from reconciler.telemetry.text_files import TextFile
@@ -22,6 +23,12 @@ METRICS: Final = ("metric", "name", "__name__", "metric_name")
 VALUES: Final = ("value", "sample_value")
 LABELS: Final = ("labels", "tags")
 _ROWS: Final = 65_536
+MOST_VALUES: Final = 1 << 21
+"""Labels of the rows of a Parquet file that are read together."""
+
+MOST_LABELS: Final = 1 << 24
+"""Bytes of labels of the rows whose labels are unpacked together."""
+
 _WITH_UNIT: Final = "_ms"
 _Labels = dict[str, str]
 
@@ -78,9 +85,47 @@ def _read(
 
 def _parquet(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
     del counts
-    with pq.ParquetFile(path) as file:
-        _layout(file.schema_arrow.names, TimeUnit.AUTO, path)
-        yield from file.iter_batches(batch_size=_ROWS)
+    with open_parquet(str(path)) as file:
+        layout = _layout(file.schema_arrow.names, TimeUnit.AUTO, path)
+        for batch in file.iter_batches(batch_size=_batch_rows(file.metadata)):
+            yield from _in_pieces(batch, layout.labels, path)
+
+
+def _batch_rows(metadata: pq.FileMetaData) -> int:
+    """Rows that are read together: fewer where a row holds many labels, each of which is a value of its column."""
+    rows = _ROWS
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        values = max((group.column(at).num_values for at in range(group.num_columns)), default=0)
+        if values > group.num_rows:
+            rows = min(rows, MOST_VALUES * group.num_rows // values)
+    return max(1, rows)
+
+
+def _in_pieces(batch: pa.RecordBatch, labels: str, path: Path) -> Iterator[pa.RecordBatch]:
+    """Parts of a batch whose labels take at most :data:`MOST_LABELS` bytes when each row has its own copy.
+
+    Only labels in a map or a struct are copied. A column of texts is decoded once for each text (:func:`_texts`).
+
+    Raises:
+        TelemetryError: One row takes more.
+    """
+    size = (
+        unpacked_size(batch.column(labels))
+        if labels and not _is_text(batch.schema.field(labels).type)
+        else 0
+    )
+    if size <= MOST_LABELS:
+        yield batch
+        return
+    if batch.num_rows == 1:
+        raise TelemetryError(
+            f"column {labels} has a row with {size:,} bytes of labels; {MOST_LABELS:,} are allowed",
+            where=str(path),
+            hint="is it a file of metrics? A series has a handful of labels",
+        )
+    half = batch.num_rows // 2
+    yield from _in_pieces(batch.slice(0, half), labels, path)
+    yield from _in_pieces(batch.slice(half), labels, path)
 
 
 def _csv(path: Path, counts: Counts) -> Iterator[pa.RecordBatch]:
@@ -186,15 +231,17 @@ def _own_labels(
         nothing: _Labels = {}
         return lambda _: nothing
     column = batch.column(layout.labels)
-    rows = column.to_pylist()
     if pa.types.is_map(column.type):
-        return lambda at: _mapping(dict(rows[at] or ()))
+        maps = column.to_pylist()
+        return lambda at: _mapping(dict(maps[at] or ()))
     if pa.types.is_struct(column.type):
-        return lambda at: _mapping(rows[at] or {})
+        structs = column.to_pylist()
+        return lambda at: _mapping(structs[at] or {})
     if not _is_text(column.type):
         raise TelemetryError(
             f"column {layout.labels} holds neither a map, a struct nor JSON", where=str(path)
         )
+    rows = _texts(column)
     known: dict[str, _Labels | None] = {}
 
     def decoded(at: int) -> _Labels | None:
@@ -208,8 +255,8 @@ def _own_labels(
 
 def _from_json(text: str) -> _Labels | None:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = foreign_json.parse(text, most_bytes=foreign_json.ANSWER)
+    except foreign_json.UnreadableJson:
         return None
     return _mapping(found) if isinstance(found, dict) else None
 
@@ -223,8 +270,10 @@ def _mapping(found: Mapping[Any, Any]) -> _Labels | None:
 
 
 def _texts(column: pa.Array) -> list[str]:
+    """A text for each row, "" for null. Rows with the same entry of a dictionary share one text."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        entries = [text or "" for text in column.dictionary.cast(pa.string()).to_pylist()]
+        return ["" if at is None else entries[at] for at in column.indices.to_pylist()]
     return [one or "" for one in column.cast(pa.string()).to_pylist()]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from reconciler.errors import ManifestErrors, Problem, TelemetryError
 from reconciler.manifest import yaml_files
 from reconciler.manifest.nodes import Node, to_json
+from reconciler.redaction import Scrubber, redact_urls, remember
 
 _TOP: Final = (
     "basic_auth", "authorization", "bearer_token", "bearer_token_file", "tls_config", "headers", "proxy_url",
@@ -48,12 +49,13 @@ class HttpConfig:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     authorized: bool = False
 
+    def __post_init__(self) -> None:
+        remember(*self.secrets)
+
     def hidden_in(self, text: str) -> str:
         """A text without our secrets."""
-        for one in self.secrets:
-            if len(one) >= _LEAST_SECRET:
-                text = text.replace(one, "[secret]")
-        return text
+        scrub = Scrubber(one for one in self.secrets if len(one) >= _LEAST_SECRET)
+        return redact_urls(scrub(text))
 
 
 def read(path: Path) -> HttpConfig:

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler import foreign_json
 from reconciler.lake.lake import Lake, Made
 from reconciler.lake.manifest import Manifest, Unit
 from reconciler.lake.mending import BEGAN, regained, sentences
@@ -177,13 +178,21 @@ def _inputs(after: Manifest | None, day: date, reading: Reading) -> dict[str, st
         old[CURSOR] = str(max(reached, int(old.get(CURSOR, 0))))
     if reading.dialect:
         old[DIALECT] = reading.dialect
-    known: _Spans = tuple((begin_, end) for begin_, end in json.loads(old.pop(MISSING, "[]")))
+    known: _Spans = tuple(
+        (begin_, end)
+        for begin_, end in foreign_json.parse(
+            old.pop(MISSING, "[]"), most_bytes=foreign_json.ANSWER
+        )
+    )
     missing = [
         (max(one, begin), min(end, begin + DAY_MS))
         for one, end in (*without(known, reading.whole), *reading.missing)
         if one < begin + DAY_MS and end > begin
     ]
-    cut = (set(json.loads(old.pop(CUT, "[]"))) - reading.read_files) | reading.cut_files
+    cut = (
+        set(foreign_json.parse(old.pop(CUT, "[]"), most_bytes=foreign_json.ANSWER))
+        - reading.read_files
+    ) | reading.cut_files
     return (
         old
         | ({MISSING: json.dumps(sorted(set(missing)))} if missing else {})
@@ -220,10 +229,15 @@ def _sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
     """What is missing, for people."""
     spans = [
         f"between {instant(begin / 1000)} and {instant(end / 1000)} the server did not give all that it has"
-        for begin, end in json.loads(inputs.get(MISSING, "[]"))
+        for begin, end in foreign_json.parse(
+            inputs.get(MISSING, "[]"), most_bytes=foreign_json.ANSWER
+        )
     ]
     return (
         *spans,
-        *(f"the file {name} was not read whole" for name in json.loads(inputs.get(CUT, "[]"))),
+        *(
+            f"the file {name} was not read whole"
+            for name in foreign_json.parse(inputs.get(CUT, "[]"), most_bytes=foreign_json.ANSWER)
+        ),
         *sentences(inputs),
     )

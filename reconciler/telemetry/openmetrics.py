@@ -12,17 +12,25 @@ from reconciler.telemetry.text_files import TextFile
 from reconciler.telemetry.times import TimeUnit, moment
 
 _SIMPLE: Final = re.compile(r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*", re.ASCII)  # fmt: skip
-_LABELS: Final = r"(?:[^\"{}]|\"(?:[^\"\\]|\\.)*\")*"
-_EXEMPLAR: Final = re.compile(rf"(?P<sample>[a-zA-Z_:][\w:]*(?:\{{{_LABELS}\}})?[^#\"{{}}]*)#[ \t]*\{{{_LABELS}\}}.*", re.ASCII)  # fmt: skip
+_LABELS: Final = r"(?:[^\"{}]++|\"(?:[^\"\\]++|\\.)*+\")*+"
+_EXEMPLAR: Final = re.compile(rf"(?P<sample>[a-zA-Z_:][\w:]*+(?:\{{{_LABELS}\}})?+[^#\"{{}}]*+)#[ \t]*+\{{{_LABELS}\}}.*", re.ASCII)  # fmt: skip
 _NAME: Final = re.compile(r"[a-zA-Z_:][\w:]*", re.ASCII)
 _LABEL: Final = re.compile(
-    r"[ \t]*(?:(?P<label>[a-zA-Z_][\w.:-]*|\"(?:[^\"\\]|\\.)*\")[ \t]*=[ \t]*)?\"(?P<value>(?:[^\"\\]|\\.)*)\"[ \t]*(?:,|$)",
+    r"[ \t]*+(?:(?P<label>[a-zA-Z_][\w.:-]*+|\"(?:[^\"\\]++|\\.)*+\")[ \t]*+=[ \t]*+)?\"(?P<value>(?:[^\"\\]++|\\.)*+)\"[ \t]*+(?:,|$)",
     re.ASCII,
 )
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPES: Final = {"\\": "\\", '"': '"', "n": "\n"}
 _MANY: Final = 1_000_000
 """So many points are gathered before stretches of series are given away."""
+
+_MANY_CHARACTERS: Final = 1 << 23
+"""Names and labels of as many characters are gathered, too; in memory they have about five times as much."""
+
+LONGEST_LINE: Final = 256 * 1024
+"""In characters. A name of Kafka has 32,767 bytes at most, and a line has a handful of labels."""
+
+_REST: Final = re.compile(r"\s*+")
 
 _SECONDS: Final = 100_000_000_000
 """Seconds reach this in the year 5138, milliseconds did in 1973."""
@@ -47,9 +55,11 @@ def read(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator
             *lines, rest = (rest + block).split("\n")
             for line in lines:
                 number += 1
+                _check_length(line, path, number)
                 gathered.line(line.rstrip("\r"), number)
-            if gathered.points >= _MANY:
-                yield from gathered.given()
+                if gathered.is_full:
+                    yield from gathered.given()
+            _check_length(rest, path, number + 1)
         if rest.strip() == "# EOF":
             gathered.line("# EOF", number + 1)
         elif rest or file.truncated:
@@ -66,6 +76,15 @@ def read(path: Path, counts: Counts, unit: TimeUnit = TimeUnit.AUTO) -> Iterator
     yield from gathered.given()
 
 
+def _check_length(line: str, path: Path, number: int) -> None:
+    if len(line) > LONGEST_LINE:
+        raise TelemetryError(
+            f"line {number:,} has more than {LONGEST_LINE:,} characters",
+            where=str(path),
+            hint="is it a file of metrics? A line is one sample",
+        )
+
+
 class _Gathered:
     """Points by series, while lines come in."""
 
@@ -79,9 +98,15 @@ class _Gathered:
         self._unit = unit
         self._may_be_seconds = unit in {TimeUnit.AUTO, TimeUnit.SECONDS}
         self._heads: dict[str, tuple[str, dict[str, str], Points]] = {}
+        self._characters = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to give away what was gathered."""
+        return self.points >= _MANY or self._characters >= _MANY_CHARACTERS
 
     def given(self) -> Iterator[Series]:
-        heads, self._heads, self.points = self._heads, {}, 0
+        heads, self._heads, self.points, self._characters = self._heads, {}, 0, 0
         for head in heads.values():
             if head[2]:
                 yield Series(name=head[0], labels=head[1], points=head[2])
@@ -150,6 +175,7 @@ class _Gathered:
             if parsed is None:
                 return None
             self._heads[text] = (*parsed, Points())
+            self._characters += len(text)
             return self._heads[text]
 
     def _bad(self, line: str, number: int) -> None:
@@ -169,7 +195,7 @@ def labels_of(head: str) -> tuple[str, dict[str, str]] | None:
     inner = rest[1:-1]
     labels: dict[str, str] = {}
     at = 0
-    while inner[at:].strip():
+    while at < len(inner) and not _is_blank(inner, at):
         found = _LABEL.match(inner, at)
         if found is None:
             return None
@@ -187,6 +213,11 @@ def labels_of(head: str) -> tuple[str, dict[str, str]] | None:
             labels[label] = value
         at = found.end()
     return (name, labels) if name else None
+
+
+def _is_blank(text: str, at: int) -> bool:
+    found = _REST.match(text, at)
+    return found is not None and found.end() == len(text)
 
 
 def _unescaped(text: str) -> str | None:

@@ -2,7 +2,6 @@
 
 import email.utils
 import ipaddress
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from reconciler import foreign_json
 from reconciler.errors import TelemetryAway, TelemetryError
 from reconciler.ports import Clock
 from reconciler.telemetry.answers import series_of
@@ -19,10 +19,8 @@ from reconciler.telemetry.proxies import proxy_for
 from reconciler.telemetry.series import Counts, Series, Word
 
 _LATER: Final = frozenset({429, 500, 502, 503, 504})
-_SPLIT_WORDS: Final = (
-    "too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series", "too large",
-    "max number", "time range", "maximum",
-)  # fmt: skip
+_SPLIT_WORDS: Final = ("too many samples", "exceeded maximum resolution", "limit", "exceeds", "max-chunks", "max-series",
+                       "too large", "max number", "time range", "maximum")  # fmt: skip
 _SLOW_STATUSES: Final = frozenset({408, 504})
 _SLOW_WORDS: Final = ("timed out", "timeout", "deadline exceeded")
 _SLOW_TRIES: Final = 3
@@ -59,12 +57,14 @@ class Bounds:
         total_seconds: For one try, answer included.
         wait_seconds: Longest single wait that a server may ask for.
         answer_bytes: Largest answer; a larger one is asked for in parts.
+        answer_items: Most arrays, objects and values in it (three for each sample), likewise.
     """
 
     connect_seconds: float = 10.0
     total_seconds: float = 180.0
     wait_seconds: float = 120.0
-    answer_bytes: int = 64 * 1024 * 1024
+    answer_bytes: int = foreign_json.DOCUMENT
+    answer_items: int = 10_000_000
 
 
 BOUNDS: Final = Bounds()
@@ -230,8 +230,13 @@ class Prometheus:
             return self._unsent(path, error), 0.0
         if 200 <= reply.status < 300:
             try:
-                decoded = json.loads(reply.body)
-            except (ValueError, RecursionError):
+                if foreign_json.items(reply.body) > self._bounds.answer_items:
+                    return TooLarge(
+                        f"{path}: the answer has more than {self._bounds.answer_items:,} items",
+                        where=self.shown,
+                    ), 0.0
+                decoded = foreign_json.parse(reply.body, most_bytes=foreign_json.DOCUMENT)
+            except foreign_json.UnreadableJson:
                 # A proxy that loses its upstream ends the body and calls it whole.
                 return self._away(
                     path, "answered with a body that is no JSON or ends too early"
@@ -322,18 +327,18 @@ class Prometheus:
         )  # fmt: skip
 
 
+_HINT_ADDRESS: Final = "such as http://prometheus:9090"
+
+
 def _checked(address: str, config: HttpConfig) -> str:
     try:
         split = urlsplit(address)
         host = split.hostname
         _ = split.port
-    except ValueError as wrong:
-        raise TelemetryError("telemetry.prometheus is no address", hint=str(wrong)) from None
+    except ValueError:  # Its words quote a piece of the address.
+        raise TelemetryError("telemetry.prometheus is no address", hint=_HINT_ADDRESS) from None
     if split.scheme not in {"http", "https"} or not host:
-        raise TelemetryError(
-            "telemetry.prometheus is no address of an HTTP API",
-            hint="such as http://prometheus:9090",
-        )
+        raise TelemetryError("telemetry.prometheus is no HTTP address", hint=_HINT_ADDRESS)
     if split.username is not None or split.password is not None:
         raise TelemetryError(
             "telemetry.prometheus has a login in it", hint="give it with --http-config (basic_auth)"
@@ -371,8 +376,8 @@ def _within(series: Series, from_ms: int, to_ms: int) -> Series:
 def _server_words(body: bytes) -> str:
     """What the server says is wrong, on one line; "" where it answers with a page for people."""
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        found = foreign_json.parse(body, most_bytes=foreign_json.ANSWER)
+    except foreign_json.UnreadableJson:
         text = body[: 4 * _MOST_WORDS].decode("utf-8", "replace")
         found = "" if "<" in text else text
     if isinstance(found, dict):

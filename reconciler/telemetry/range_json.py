@@ -6,14 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler import foreign_json
 from reconciler.errors import TelemetryError
 from reconciler.telemetry.answers import series_of
 from reconciler.telemetry.series import Counts, Points, Series, Word
 from reconciler.telemetry.text_files import BLOCK, TextFile
 
 _BLANKS: Final = " \t\r\n"
-_MOST: Final = 1 << 29
-"""The longest element, in characters."""
+_MOST: Final = 1 << 23
+"""The longest element, in characters: a series of 30 days with a sample every 10 seconds."""
+
+_MOST_ITEMS: Final = 1_500_000
+"""The arrays, objects and values of such an element: three for each sample."""
+
+_MOST_FIELDS: Final = 1_000
+"""Fields of an object that is no result."""
 
 _SHORT: Final = 12
 """Longer than any literal or number that the end of a file may have cut."""
@@ -99,8 +106,10 @@ class _Reading:
             elif (name, opening) == ("result", "["):
                 self.answers += 1
                 yield from self._array()
-            else:
+            elif len(fields) < _MOST_FIELDS:
                 fields[name] = self._value()
+            else:
+                raise self._wrong(f"has an object of more than {_MOST_FIELDS:,} fields")
             if self._need() == ",":
                 self._at += 1
             elif self._need() != "}":
@@ -152,10 +161,16 @@ class _Reading:
                     return value
             if self._ended:
                 raise _Cut
-            if len(self._text) - self._at > _MOST:
-                raise self._wrong("has an element that is too large")
-            self._more(size)
-            size *= 2
+            self._read_on(size)
+            size = min(size * 2, _MOST)
+
+    def _read_on(self, size: int) -> None:
+        """More of the element here, which is not whole yet; within bounds on what it takes in memory."""
+        if len(self._text) - self._at > _MOST:
+            raise self._wrong(f"has an element of more than {_MOST:,} characters")
+        self._more(size)
+        if foreign_json.items(self._text) > _MOST_ITEMS:
+            raise self._wrong(f"has an element of more than {_MOST_ITEMS:,} items")
 
     def _may_be_cut(self, wrong: json.JSONDecodeError) -> bool:
         if wrong.msg.startswith("Unterminated string") or wrong.pos >= len(self._text):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from reconciler import foreign_json
 from reconciler.quota.entity import Entity, from_parts, parts
 
 SCHEMA_VERSION: Final = 1
@@ -75,7 +76,9 @@ def named_text(named: Iterable[tuple[str, str | None]]) -> str:
 
 def read_entity(text: str) -> Entity:
     """The entity of an ``entity_json`` with types that we know; the inverse of :func:`entity_text`."""
-    return from_parts((kind, name) for kind, name in json.loads(text))
+    return from_parts(
+        (kind, name) for kind, name in foreign_json.parse(text, most_bytes=foreign_json.ANSWER)
+    )
 
 
 def _columns(text: str) -> tuple[Column, ...]:

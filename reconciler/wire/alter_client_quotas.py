@@ -14,13 +14,8 @@ from typing import Final, TypeAlias, TypeVar
 from reconciler.errors import EncodeError
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from reconciler.wire.layout import Part
-from reconciler.wire.primitives import (
-    Reader,
-    Writer,
-    encode_string,
-    encode_string_length,
-    encode_varint,
-)
+from reconciler.wire.primitives import Reader, Writer, encode_string, encode_string_length
+from reconciler.wire.varints import encode_varint
 
 Operation: TypeAlias = tuple[str, float | None]
 """A key and its new value; None removes it (0.0 is sent then, as the Java client does)."""
@@ -267,7 +262,11 @@ def encode_response(version: int, *, results: Iterable[Result], throttle_time_ms
 
 def decode_response(version: int, body: bytes) -> Altered:
     """The answer in ``body``."""
-    reader = Reader(body, flexible=ALTER_CLIENT_QUOTAS.is_flexible(version))
+    reader = Reader(
+        body,
+        flexible=ALTER_CLIENT_QUOTAS.is_flexible(version),
+        items=ALTER_CLIENT_QUOTAS.answer_items,
+    )
 
     def read_result() -> Result:
         error_code, error_message = reader.int16(), reader.nullable_string()

@@ -145,7 +145,9 @@ def decode_response(version: int, body: bytes) -> Response:
     """The answer in ``body``; the refusal in the layout of version 0 is understood in every version."""
     refused = body[:2] == UNSUPPORTED_VERSION.to_bytes(2, "big")
     layout = 0 if refused else version
-    reader = Reader(body, flexible=API_VERSIONS.is_flexible(layout))
+    reader = Reader(
+        body, flexible=API_VERSIONS.is_flexible(layout), items=API_VERSIONS.answer_items
+    )
 
     def read_range() -> ApiRange:
         api = ApiRange(api_key=reader.int16(), lowest=reader.int16(), highest=reader.int16())
@@ -164,8 +166,15 @@ def decode_response(version: int, body: bytes) -> Response:
         features=_read_features(tags.get(_SUPPORTED_FEATURES, b"\x01"), highest_first=False),
         finalized_epoch=_read_epoch(tags.get(_FINALIZED_EPOCH)),
         finalized=_read_features(tags.get(_FINALIZED_FEATURES, b"\x01"), highest_first=True),
-        zk_migration_ready=tags.get(_ZK_MIGRATION_READY, b"\x00") != b"\x00",
+        zk_migration_ready=_read_flag(tags.get(_ZK_MIGRATION_READY, b"\x00")),
     )
+
+
+def _read_flag(content: bytes) -> bool:
+    reader = Reader(content, flexible=True)
+    flag = reader.boolean()
+    reader.end()
+    return flag
 
 
 def _feature_tags(version: int, response: Response) -> dict[int, bytes]:
@@ -200,7 +209,7 @@ def _write_features(features: tuple[Feature, ...], *, highest_first: bool) -> by
 
 
 def _read_features(field: bytes, *, highest_first: bool) -> tuple[Feature, ...]:
-    reader = Reader(field, flexible=True)
+    reader = Reader(field, flexible=True, items=API_VERSIONS.answer_items)
 
     def read() -> Feature:
         name, first, second = reader.string(), reader.int16(), reader.int16()

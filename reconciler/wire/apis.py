@@ -1,10 +1,27 @@
 """The APIs that we speak: one table. Numbers are Kafka's; versions are the ones our modules carry.
 
 Source: the message definitions of Kafka 4.4.0 (``clients/src/main/resources/common/message``).
+
+The table also says how large an answer may be. A count that fits in the bytes of a frame is no bound on memory:
+the smallest items have 3 to 10 bytes on the wire and 100 to 500 in memory.
 """
 
 from dataclasses import dataclass
 from typing import Final
+
+MAX_ENTITIES: Final = 300_000
+"""Entities that one answer may hold unless the caller says otherwise. A process needs about 150 MB for as many;
+the largest clusters that this client is measured with have 100,000."""
+
+GREETING_BYTES: Final = 1024 * 1024
+"""Largest answer, in bytes, before the peer has shown that it is a broker and we may talk to it.
+Kafka itself limits SASL tokens to 512 KiB."""
+
+CLUSTER_BYTES: Final = 4 * 1024 * 1024
+"""Largest answer, in bytes, about the brokers of a cluster or the configuration of one."""
+
+CLUSTER_ITEMS: Final = 20_000
+"""Items of such an answer, and of a greeting: thousands of brokers or settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +39,8 @@ class Api:
         since: Kafka release that first offered it at ``floor``.
         throttled_from: First version whose answer begins with ``throttle_time_ms``; None if it stands
             elsewhere or nowhere.
+        answer_bytes: Largest answer accepted; None if only the limit of the connection applies.
+        answer_items: Most items that the arrays of one answer hold together.
     """
 
     key: int
@@ -32,6 +51,8 @@ class Api:
     flexible_from: int | None
     since: str
     throttled_from: int | None = 0
+    answer_bytes: int | None = None
+    answer_items: int = MAX_ENTITIES
 
     def __post_init__(self) -> None:
         if not 0 <= self.lowest <= self.floor <= self.highest:
@@ -55,6 +76,8 @@ METADATA: Final = Api(
     flexible_from=9,
     since="2.4",
     throttled_from=3,
+    answer_bytes=CLUSTER_BYTES,
+    answer_items=CLUSTER_ITEMS,
 )
 SASL_HANDSHAKE: Final = Api(
     # v0 would be followed by tokens without frames. Never flexible: the version cannot be raised
@@ -67,6 +90,8 @@ SASL_HANDSHAKE: Final = Api(
     flexible_from=None,
     since="1.0",
     throttled_from=None,
+    answer_bytes=GREETING_BYTES,
+    answer_items=CLUSTER_ITEMS,
 )
 API_VERSIONS: Final = Api(
     key=18,
@@ -77,9 +102,19 @@ API_VERSIONS: Final = Api(
     flexible_from=3,
     since="0.10",
     throttled_from=None,
+    answer_bytes=GREETING_BYTES,
+    answer_items=CLUSTER_ITEMS,
 )
 DESCRIBE_CONFIGS: Final = Api(
-    key=32, name="DescribeConfigs", lowest=1, highest=4, floor=1, flexible_from=4, since="1.1"
+    key=32,
+    name="DescribeConfigs",
+    lowest=1,
+    highest=4,
+    floor=1,
+    flexible_from=4,
+    since="1.1",
+    answer_bytes=CLUSTER_BYTES,
+    answer_items=CLUSTER_ITEMS,
 )
 SASL_AUTHENTICATE: Final = Api(
     key=36,
@@ -90,6 +125,8 @@ SASL_AUTHENTICATE: Final = Api(
     flexible_from=2,
     since="1.0",
     throttled_from=None,
+    answer_bytes=GREETING_BYTES,
+    answer_items=CLUSTER_ITEMS,
 )
 DESCRIBE_CLIENT_QUOTAS: Final = Api(
     key=48, name="DescribeClientQuotas", lowest=0, highest=1, floor=0, flexible_from=1, since="2.6"
@@ -107,7 +144,15 @@ DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
     since="2.7",
 )
 DESCRIBE_CLUSTER: Final = Api(
-    key=60, name="DescribeCluster", lowest=0, highest=2, floor=0, flexible_from=0, since="2.8"
+    key=60,
+    name="DescribeCluster",
+    lowest=0,
+    highest=2,
+    floor=0,
+    flexible_from=0,
+    since="2.8",
+    answer_bytes=CLUSTER_BYTES,
+    answer_items=CLUSTER_ITEMS,
 )
 
 APIS: Final = (

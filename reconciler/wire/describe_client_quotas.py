@@ -14,11 +14,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from reconciler.errors import DecodeError
+from reconciler.errors import DecodeError, TooManyItems
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
-from reconciler.wire.layout import Gathering, Layout, Part, Row, SlotKey, Value
+from reconciler.wire.layout import (
+    ENTITIES_HINT,
+    ENTRY_ITEMS,
+    Gathering,
+    Layout,
+    Part,
+    Row,
+    SlotKey,
+    Value,
+)
 from reconciler.wire.ordinary_entries import read_entries
 from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.varints import MAX_VARINT
 
 __all__ = ["Component", "Described", "Entry", "Layout", "Request"]
 
@@ -48,7 +58,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """The answer in the caller's layout; all parts are empty if ``error_code`` is not 0.
+    """The answer in the caller's layout.
+
+    Brokers send null entries with an error; entries beside an error are read and kept, and callers look at
+    ``error_code`` first.
 
     Attributes:
         throttle_time_ms: How long the broker will not read from this connection.
@@ -134,18 +147,31 @@ def encode_response(
     return writer.to_bytes()
 
 
-def decode_response(version: int, body: bytes, layout: Layout) -> Described:
+def decode_response(
+    version: int,
+    body: bytes,
+    layout: Layout,
+    *,
+    most_entities: int = DESCRIBE_CLIENT_QUOTAS.answer_items,
+) -> Described:
     """The answer in ``body``, laid out for the caller.
 
     Raises:
+        TooManyItems: if it announces more than ``most_entities``; none of them has been read.
         DecodeError: if any byte of it is not as Kafka sends it; nothing of the answer is used then.
     """
     flexible = DESCRIBE_CLIENT_QUOTAS.is_flexible(version)
-    reader = Reader(body, flexible=flexible)
+    reader = Reader(body, flexible=flexible, items=MAX_VARINT)
     throttle_time_ms, error_code = reader.int32(), reader.int16()
     error_message = reader.nullable_string()
-    gathering = Gathering(layout=layout)
+    gathering = Gathering(layout=layout, most_entities=most_entities)
     count = reader.nullable_count(least_size=_LEAST_ENTRY)
+    if count is not None and count > most_entities:
+        raise TooManyItems(
+            f"the answer holds {count} entities, the limit is {most_entities}",
+            offset=reader.offset,
+            hint=ENTITIES_HINT,
+        )
     if count is None and error_code == 0:
         raise DecodeError("an answer without an error has no entries", offset=reader.offset)
     offset = _read_entries(body, reader.offset, count or 0, gathering, flexible=flexible)
@@ -173,7 +199,7 @@ def _read_entries(
     """The offset after ``count`` entries, which are gathered."""
 
     def read_any(start: int) -> int:
-        reader = Reader(body, flexible=flexible, offset=start)
+        reader = Reader(body, flexible=flexible, offset=start, items=ENTRY_ITEMS)
         parts, values = _read_entry(reader)
         gathering.add(parts, values, offset=start)
         return reader.offset

@@ -124,7 +124,9 @@ def encode_response(version: int, response: Response) -> bytes:
 
 def decode_response(version: int, body: bytes) -> Response:
     """The answer in ``body``."""
-    reader = Reader(body, flexible=DESCRIBE_CLUSTER.is_flexible(version))
+    reader = Reader(
+        body, flexible=DESCRIBE_CLUSTER.is_flexible(version), items=DESCRIBE_CLUSTER.answer_items
+    )
 
     def read_broker() -> Broker:
         broker = Broker(

@@ -168,7 +168,9 @@ def encode_response(version: int, response: Response) -> bytes:
 
 def decode_response(version: int, body: bytes) -> Response:
     """The answer in ``body``."""
-    reader = Reader(body, flexible=DESCRIBE_CONFIGS.is_flexible(version))
+    reader = Reader(
+        body, flexible=DESCRIBE_CONFIGS.is_flexible(version), items=DESCRIBE_CONFIGS.answer_items
+    )
 
     def read_synonym() -> Synonym:
         synonym = Synonym(

@@ -13,14 +13,15 @@ from typing import Final
 
 from reconciler.errors import DecodeError, FrameTooLarge, ProtocolError
 from reconciler.wire.apis import API_VERSIONS, BY_KEY, Api
-from reconciler.wire.primitives import Reader, Writer, skip_tags
+from reconciler.wire.primitives import Reader, Writer
+from reconciler.wire.varints import skip_tags
 
 LENGTH_BYTES: Final = 4
 """A frame begins with its size as an int32 that does not count itself."""
 
-DEFAULT_LIMIT: Final = 100 * 1024 * 1024
-"""Largest frame that we accept, in bytes: the brokers' own default for requests
-(``socket.request.max.bytes``), and what franz-go, sarama and librdkafka accept."""
+DEFAULT_LIMIT: Final = 32 * 1024 * 1024
+"""Largest frame that we accept, in bytes. 100,000 entities with three limits each have 8 to 16 MB. A text may need
+four times its bytes in memory, so a larger frame could fill the 256 MiB of the operator's pod by its names alone."""
 
 _SIZE: Final = struct.Struct(">i")
 _CORRELATION: Final = struct.Struct(">i")
@@ -70,6 +71,34 @@ def frame_size(head: bytes, *, limit: int = DEFAULT_LIMIT) -> int:
             f"the peer announces a frame of {size} bytes", hint=misconnect_hint(head)
         )
     return size
+
+
+def answer_limit(api: Api, limit: int) -> int:
+    """Most bytes of an answer of ``api`` on a connection that accepts ``limit``."""
+    return limit if api.answer_bytes is None else min(limit, api.answer_bytes)
+
+
+def size_hint(limit: int, configured: int) -> str:
+    """What to do about a frame above ``limit``; the setting helps only where it is the limit."""
+    if limit == configured:
+        return "raise receive.message.max.bytes if that size can be right"
+    return "no Kafka broker answers this request with so much; check bootstrap.servers"
+
+
+def check_answer(api: Api, frame: bytes | bytearray, *, limit: int) -> None:
+    """Sees to the limit of the answer's own API, when a larger answer was due as well.
+
+    Raises:
+        FrameTooLarge: if it has more bytes.
+    """
+    accepted = answer_limit(api, limit)
+    if len(frame) > accepted:
+        raise FrameTooLarge(
+            f"the answer to {api.name} has {len(frame)} bytes, the limit is {accepted}",
+            size=len(frame),
+            limit=accepted,
+            hint=size_hint(accepted, limit),
+        )
 
 
 def encode_request(

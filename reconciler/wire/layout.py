@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from reconciler.errors import DecodeError
+from reconciler.errors import DecodeError, TooManyItems
 
 Slot: TypeAlias = str | Literal[False] | None
 """What an entity has in one slot: a name, None for the default, False for no such component."""
@@ -26,6 +26,14 @@ Value: TypeAlias = tuple[str, float]
 """One value as on the wire: its key, and the number."""
 
 ABSENT: Final = False
+
+ENTRY_ITEMS: Final = 1_000
+"""Most components and values of one entry. Kafka has three types of entity and five keys."""
+
+ENTITIES_HINT: Final = (
+    "if the cluster really has that many, raise receive.max.entities and give the process 1 KB of memory for each"
+    " (in Kubernetes resources.limits.memory)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +56,19 @@ class Layout:
                 raise ValueError(f"{name} must have names of 1 to 126 bytes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Gathering:
-    """Entries gathered so far; every entity is in exactly one of ``entries`` and ``foreign``."""
+    """Entries gathered so far; every entity is in exactly one of ``entries`` and ``foreign``.
+
+    Attributes:
+        layout: How entries are laid out.
+        most_entities: Most entities of the answer. What is kept verbatim (components of foreign entities, and
+            values whose key is no column) is dearer than a row, so its items have the same limit again.
+        verbatim_items: Items kept verbatim so far.
+    """
 
     layout: Layout
+    most_entities: int
     entries: dict[SlotKey, Row] = field(default_factory=dict[SlotKey, Row])
     foreign_values: dict[SlotKey, tuple[Value, ...]] = field(
         default_factory=dict[SlotKey, tuple[Value, ...]]
@@ -60,6 +76,7 @@ class Gathering:
     foreign: dict[tuple[Part, ...], tuple[Value, ...]] = field(
         default_factory=dict[tuple[Part, ...], tuple[Value, ...]]
     )
+    verbatim_items: int = 0
 
     def __len__(self) -> int:
         return len(self.entries) + len(self.foreign)
@@ -79,6 +96,7 @@ class Gathering:
         if len(numbers) != len(values):
             raise DecodeError("an entry has the same key twice", offset=offset)
         if any(entity_type not in self.layout.slots for entity_type in names):
+            self._count_verbatim(len(parts) + len(values), offset)
             self._add_foreign(tuple(sorted(parts)), tuple(sorted(values)), offset)
             return
         key: SlotKey = tuple(names.get(slot, ABSENT) for slot in self.layout.slots)
@@ -87,7 +105,18 @@ class Gathering:
         self.entries[key] = tuple(numbers.get(column) for column in self.layout.columns)
         others = sorted(value for value in values if value[0] not in self.layout.columns)
         if others:
+            self._count_verbatim(len(others), offset)
             self.foreign_values[key] = tuple(others)
+
+    def _count_verbatim(self, count: int, offset: int) -> None:
+        self.verbatim_items += count
+        if self.verbatim_items > self.most_entities:
+            raise TooManyItems(
+                f"the answer has more than {self.most_entities} components and values of types and keys"
+                " that Kafka does not have",
+                offset=offset,
+                hint=ENTITIES_HINT,
+            )
 
     def _add_foreign(self, parts: tuple[Part, ...], values: tuple[Value, ...], offset: int) -> None:
         if parts in self.foreign:

@@ -206,7 +206,7 @@ def _write_topic(writer: Writer, version: int, topic: Topic) -> None:
 
 def decode_response(version: int, body: bytes) -> Response:
     """The answer in ``body``."""
-    reader = Reader(body, flexible=METADATA.is_flexible(version))
+    reader = Reader(body, flexible=METADATA.is_flexible(version), items=METADATA.answer_items)
 
     def read_broker() -> Broker:
         broker = Broker(

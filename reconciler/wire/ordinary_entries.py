@@ -22,7 +22,8 @@ from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 from reconciler.wire.layout import Gathering, Layout, Row, SlotKey
-from reconciler.wire.primitives import MAX_STRING_BYTES, read_varint
+from reconciler.wire.primitives import MAX_STRING_BYTES
+from reconciler.wire.varints import read_varint
 
 MEMO_LIMIT: Final = 4096
 """Rows that the memo keeps; more tiers than this are not tiers."""

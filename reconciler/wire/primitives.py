@@ -7,79 +7,30 @@ int16 (strings) or int32 (bytes, arrays) with -1 for null, and there are no tags
 
 Limits are Kafka's own (``org.apache.kafka.common.protocol.ByteBufferAccessor``, ``ByteUtils`` and the
 generated message classes at 4.4.0): strings carry at most 32,767 bytes in either encoding, varints at
-most five bytes. A count read from the wire is believed only when its items could fit in the bytes left.
+most five bytes. A count read from the wire is believed only when its items could fit in the bytes left
+and all arrays of the message together hold no more items than the reader was given.
 """
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from reconciler.errors import DecodeError, EncodeError
+from reconciler.errors import DecodeError, EncodeError, TooManyItems
+from reconciler.wire.varints import encode_varint, read_varint, skip_tags
 
 T = TypeVar("T")
 
 MAX_STRING_BYTES: Final = 32_767
 """Longest string that Kafka reads or writes; its classic length field is an int16."""
 
-MAX_VARINT: Final = 2**31 - 1
-"""Largest length or tag: Java reads an unsigned varint into an int and refuses negative ones."""
-
-MAX_VARINT_BYTES: Final = 5
+REQUEST_ITEMS: Final = 1_000_000
+"""Most items of all arrays of one request; answers have narrower limits (``apis``)."""
 
 _INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 _INT64: Final = struct.Struct(">q")
 _FLOAT64: Final = struct.Struct(">d")
-
-
-def read_varint(body: bytes | bytearray, offset: int) -> tuple[int, int]:
-    """The unsigned varint at ``offset`` and the offset after it.
-
-    Over-long forms of small numbers are accepted, as Java does.
-
-    Raises:
-        DecodeError: if it is cut off, longer than five bytes or above 2^31 - 1.
-    """
-    value = 0
-    for index in range(MAX_VARINT_BYTES):
-        if offset + index >= len(body):
-            raise DecodeError("the body ends inside a varint", offset=offset)
-        octet = body[offset + index]
-        value |= (octet & 0x7F) << (7 * index)
-        if octet < 0x80:
-            if value > MAX_VARINT:
-                raise DecodeError(f"the varint {value} is above 2^31 - 1", offset=offset)
-            return value, offset + index + 1
-    raise DecodeError("a varint has more than five bytes", offset=offset)
-
-
-def skip_tags(body: bytes | bytearray, offset: int) -> int:
-    """The offset after a section of tagged fields, whatever they hold.
-
-    Raises:
-        DecodeError: if a field announces more bytes than are left.
-    """
-    count, offset = read_varint(body, offset)
-    for _ in range(count):
-        _, offset = read_varint(body, offset)
-        size, start = read_varint(body, offset)
-        if size > len(body) - start:
-            raise DecodeError(f"a tagged field of {size} bytes is cut off", offset=offset)
-        offset = start + size
-    return offset
-
-
-def encode_varint(value: int) -> bytes:
-    """``value`` (0 to 2^31 - 1) in its shortest form."""
-    if not 0 <= value <= MAX_VARINT:
-        raise EncodeError(f"{value} does not fit in a varint length")
-    octets = bytearray()
-    while value > 0x7F:
-        octets.append(value & 0x7F | 0x80)
-        value >>= 7
-    octets.append(value)
-    return bytes(octets)
 
 
 def encode_string_length(length: int | None, *, flexible: bool) -> bytes:
@@ -116,12 +67,15 @@ class Reader:
     Every method raises ``DecodeError`` with the offset when the bytes cannot be what it was asked for.
     """
 
-    __slots__ = ("_body", "_flexible", "_offset")
+    __slots__ = ("_body", "_flexible", "_items", "_offset")
 
-    def __init__(self, body: bytes, *, flexible: bool, offset: int = 0) -> None:
+    def __init__(
+        self, body: bytes, *, flexible: bool, offset: int = 0, items: int = REQUEST_ITEMS
+    ) -> None:
         self._body = body
         self._flexible = flexible
         self._offset = offset
+        self._items = items
 
     @property
     def offset(self) -> int:
@@ -236,7 +190,17 @@ class Reader:
             raise DecodeError(
                 f"an array of {count} items cannot fit in {self.left} bytes", offset=start
             )
+        if count is not None:
+            self._take_items(count, offset=start)
         return count
+
+    def _take_items(self, count: int, *, offset: int) -> None:
+        """Counts items before anything is allocated for them."""
+        self._items -= count
+        if self._items < 0:
+            raise TooManyItems(
+                f"{-self._items} items more than the message may hold", offset=offset
+            )
 
     def nullable_array(self, read: Callable[[], T], *, least_size: int) -> tuple[T, ...] | None:
         """The items of an array, each read by ``read``, or None."""
@@ -269,7 +233,9 @@ class Reader:
         found: dict[int, bytes] = {}
         if not self._flexible:
             return found
-        for _ in range(self.varint()):
+        count = self.varint()
+        self._take_items(count, offset=self._offset)
+        for _ in range(count):
             start = self._offset
             tag, size = self.varint(), self.varint()
             begin = self._advance(size, "a tagged field")

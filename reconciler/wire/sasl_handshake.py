@@ -46,7 +46,9 @@ def encode_response(version: int, response: Response) -> bytes:
 
 def decode_response(version: int, body: bytes) -> Response:
     """The answer in ``body``."""
-    reader = Reader(body, flexible=SASL_HANDSHAKE.is_flexible(version))
+    reader = Reader(
+        body, flexible=SASL_HANDSHAKE.is_flexible(version), items=SASL_HANDSHAKE.answer_items
+    )
     response = Response(
         error_code=reader.int16(), mechanisms=reader.array(reader.string, least_size=2)
     )

@@ -95,7 +95,11 @@ def encode_response(version: int, response: Response) -> bytes:
 
 def decode_response(version: int, body: bytes) -> Response:
     """The answer in ``body``."""
-    reader = Reader(body, flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version))
+    reader = Reader(
+        body,
+        flexible=DESCRIBE_USER_SCRAM_CREDENTIALS.is_flexible(version),
+        items=DESCRIBE_USER_SCRAM_CREDENTIALS.answer_items,
+    )
 
     def read_credential() -> Credential:
         credential = Credential(mechanism=reader.int8(), iterations=reader.int32())

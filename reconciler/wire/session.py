@@ -45,10 +45,6 @@ from reconciler.wire.versions import Offered, choose, offered_by
 MAX_IN_FLIGHT: Final = 5
 """Requests on the way at once; more would only wait in the broker's socket buffer."""
 
-STRANGER_LIMIT: Final = 1024 * 1024
-"""Largest frame accepted, in bytes, before the peer has shown that it is a broker and we may talk to it.
-Kafka itself limits SASL tokens to 512 KiB."""
-
 FIRST_ASKED: Final = 3
 """Version of ApiVersions asked for first. Every broker with quotas knows it (Kafka 2.4), while a higher one
 costs a round trip on brokers that refuse it and tells us nothing more."""
@@ -99,7 +95,7 @@ class Session:
             software_name: As ``api_versions.Request`` wants it.
             software_version: The same.
             uses_sasl: True if the listener authenticates by SASL.
-            limit: Largest answer accepted, in bytes.
+            limit: Largest answer accepted, in bytes; that of the API holds where it is less.
         """
         self._client_id = client_id
         self._request = api_versions.Request(
@@ -107,7 +103,7 @@ class Session:
         )
         self._uses_sasl = uses_sasl
         self._limit = limit
-        self._buffer = FrameBuffer(limit=min(limit, STRANGER_LIMIT))
+        self._buffer = FrameBuffer(limit=frames.answer_limit(API_VERSIONS, limit))
         self._in_flight: deque[_Slot] = deque()
         self._abandoned: set[int] = set()
         self._next_correlation_id = 0
@@ -260,7 +256,7 @@ class Session:
         failure = self._buffer.failure
         if failure is not None:
             if isinstance(failure, FrameTooLarge) and not failure.hint:
-                failure.hint = "raise receive.message.max.bytes if that size can be right"
+                failure.hint = frames.size_hint(failure.limit, self._limit)
             events.append(self.close(failure))
         return events
 
@@ -271,8 +267,10 @@ class Session:
             return [self.close(ProtocolError("the peer sent an answer that nobody asked for"))]
         slot = self._in_flight[0]
         try:
+            frames.check_answer(slot.api, frame, limit=self._limit)
             body, throttle_time_ms = self._open(slot, frame, now)
             _ = self._in_flight.popleft()
+            self._limit_frames()
             if slot.then is not None:
                 return slot.then(body, slot.version, now)
         except ClientError as error:
@@ -294,6 +292,11 @@ class Session:
                 throttle_time_ms=throttle_time_ms,
             )
         ]
+
+    def _limit_frames(self) -> None:
+        """Lets the next frame be as large as the largest answer that is due."""
+        due = (API_VERSIONS, *(slot.api for slot in self._in_flight))
+        self._buffer.limit = max(frames.answer_limit(api, self._limit) for api in due)
 
     def _open(self, slot: _Slot, frame: bytes | bytearray, now: float) -> tuple[bytes, int]:
         """Body and throttle time of the answer to ``slot``."""
@@ -356,7 +359,6 @@ class Session:
 
     def _become_ready(self) -> None:
         self.state = State.READY
-        self._buffer.limit = self._limit
 
     # ---- sending ----------------------------------------------------------------------------
 
@@ -393,5 +395,6 @@ class Session:
         self._in_flight.append(
             _Slot(correlation_id=correlation_id, api=api, version=version, then=then)
         )
+        self._limit_frames()
         self._outgoing.append(frame)
         return correlation_id

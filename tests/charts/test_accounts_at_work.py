@@ -111,7 +111,7 @@ def test_the_release_job_stops_the_operator_and_frees_every_document(
 def test_whoever_has_the_release_role_frees_documents_and_is_told_what_is_not_kept(
     chart_kube: KubeCluster,
 ) -> None:
-    with placed(chart_kube) as release:
+    with placed(chart_kube, "--set", "admissionPolicies.statusWriters={admin}") as release:
         inside = ("-n", release.watched)
         chart_kube.kubectl("create", "serviceaccount", "person", "-n", release.home)
         chart_kube.kubectl(

@@ -162,6 +162,128 @@ def test_the_operator_writes_the_status_and_nobody_else_of_us_does(release: Plac
     )
 
 
+LARGE_METADATA = {
+    "annotations": ({"annotations": {"a": "x" * 32_767}}, {"annotations": {"a": "x" * 32_768}}),
+    "many annotations": (
+        {"annotations": {f"a{number}": "" for number in range(64)}},
+        {"annotations": {f"a{number}": "" for number in range(65)}},
+    ),
+    "labels": (
+        {"labels": {f"l{number}": "" for number in range(64)}},
+        {"labels": {f"l{number}": "" for number in range(2_000)}},
+    ),
+    "finalizers": (
+        {"finalizers": [f"example.org/f{number}" for number in range(32)]},
+        {"finalizers": [f"example.org/f{number}" for number in range(33)]},
+    ),
+    # Of a kind that does not exist: the garbage collector removes what an absent owner of a known kind had.
+    "owners": (
+        {"ownerReferences": [{"apiVersion": "x.org/v1", "kind": "X", "name": "x", "uid": "x" * 16_373}]},
+        {"ownerReferences": [{"apiVersion": "x.org/v1", "kind": "X", "name": "x", "uid": "x" * 16_375}]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LARGE_METADATA)
+def test_metadata_is_bounded_and_what_is_stored_already_can_become_less(
+    release: Placed, what: str
+) -> None:
+    fits, too_large = LARGE_METADATA[what]
+
+    def create(metadata: dict[str, object], *more: str) -> Answer:
+        obj = quota("large", release.watched)
+        obj["metadata"] = {"name": "large", "namespace": release.watched, **metadata}
+        return tried(release, STRANGER, "create", *more, "-f", "-", text=json.dumps(obj))
+
+    refused = "a ClientQuota has at most"
+    release.kube.wait_until(
+        lambda: refused in create(too_large, "--dry-run=server").stderr,
+        "enforce the policy on metadata", seconds=60,
+    )  # fmt: skip
+    answer = create(fits)
+    assert answer.returncode == 0, answer.stderr
+    assert refused in patched(release, STRANGER, "large", {"metadata": too_large}).stderr
+    # As if it had been stored before the policy was there.
+    policy = f"{FULLNAME}-metadata.{release.home}"
+    kube = release.kube
+    unbound = kube.kubectl("get", "validatingadmissionpolicybinding", policy, "-o", "json").stdout
+    kube.kubectl("delete", "validatingadmissionpolicybinding", policy)
+    kube.wait_until(
+        lambda: patched(release, STRANGER, "large", {"metadata": too_large}).returncode == 0,
+        "let large metadata pass", seconds=60,
+    )  # fmt: skip
+    binding = json.loads(unbound)
+    for name in ("resourceVersion", "uid", "creationTimestamp", "generation"):
+        binding["metadata"].pop(name, None)
+    kube.apply(binding)
+    other = {"annotations": {"b": "x" * 32_769}, "labels": {f"m{n}": "" for n in range(65)}}
+    kube.wait_until(
+        lambda: refused in patched(release, STRANGER, "large", {"metadata": other}, "--dry-run=server").stderr,
+        "enforce the policy again", seconds=60,
+    )  # fmt: skip
+    kept = finalizers(release, "large")
+    for change in ([*kept[1:], FINALIZER], kept[1:], []):
+        if len(change) <= max(32, len(kept)):
+            answer = patched(
+                release, release.operator, "large", {"metadata": {"finalizers": change}}
+            )
+            assert answer.returncode == 0, answer.stderr
+    assert tried(release, STRANGER, "delete", "clientquota", "large").returncode == 0
+
+
+STATUSES = {
+    "clientquota": {"clusterId": "abc", "keys": [{"key": "producer_byte_rate", "applied": 1}]},
+    "quotacluster": {"clusterId": "abc"},
+}
+
+
+@pytest.mark.parametrize("kind", STATUSES)
+def test_an_owner_of_a_namespace_with_every_right_writes_no_status(
+    release: Placed, kind: str
+) -> None:
+    kube, owner = release.kube, f"owner-of-{release.watched}"
+    kube.kubectl(
+        "create", "clusterrolebinding", owner, "--clusterrole=cluster-admin", f"--user={owner}"
+    )
+    cluster = {
+        "apiVersion": "kafka-quotas.io/v1alpha1",
+        "kind": "QuotaCluster",
+        "metadata": {"name": release.watched},
+        "spec": {"bootstrapServers": "broker:9092"},
+    }
+    kube.apply(cluster)
+    name = "first" if kind == "clientquota" else release.watched
+    change = {"status": STATUSES[kind]}
+
+    def write(user: str, *more: str) -> Answer:
+        text = json.dumps(change)
+        return tried(
+            release, user, "patch", kind, name, "--subresource=status", "--type=merge", "-p", text, *more
+        )  # fmt: skip
+
+    try:
+        kube.wait_until(
+            lambda: "only the operator may write" in write(owner, "--dry-run=server").stderr,
+            "enforce the policy on statuses", seconds=60,
+        )  # fmt: skip
+        assert "only the operator may write" in write(owner).stderr
+        # The main resource carries no status: the API server drops it.
+        obj = quota("whole", release.watched) if kind == "clientquota" else cluster
+        for verb in ("create", "replace") if kind == "clientquota" else ("replace",):
+            answer = tried(release, owner, verb, "-f", "-", text=json.dumps(obj | change))
+            assert answer.returncode == 0, answer.stderr
+        got = tried(release, owner, "get", kind, str(obj["metadata"]["name"]), "-o", "json")  # type: ignore[index]
+        assert "status" not in json.loads(got.stdout)
+        place = f"namespaces/{release.watched}/" if kind == "clientquota" else ""
+        path = f"/apis/kafka-quotas.io/v1alpha1/{place}{kind}s/{name}/status"
+        with contextlib.closing(kube.connect(token=kube.token(release.home, FULLNAME))) as api:
+            api.call("PATCH", path, change, kind=MERGE_PATCH).need()
+    finally:
+        kube.kubectl("delete", "quotacluster", release.watched)
+        kube.kubectl("delete", "clusterrolebinding", owner)
+        tried(release, "", "patch", "clientquota", "whole", "--type=merge", "-p", '{"metadata":{"finalizers":[]}}')  # fmt: skip
+
+
 def test_a_namespace_that_is_not_watched_is_none_of_our_business(release: Placed) -> None:
     kube = release.kube
     elsewhere = kube.fresh_namespace()

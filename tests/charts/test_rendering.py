@@ -86,12 +86,14 @@ def test_every_pod_is_restricted_and_has_no_user_of_its_own(name: str) -> None:
 def test_the_arguments_of_the_operator_are_the_values() -> None:
     assert container(with_values("defaults"))["args"] == [
         "operator", f"--operator-namespace={NAMESPACE}", "--leader-elect", f"--lease-name={FULLNAME}",
-        "--metrics-address=:8080", "--deletion-timeout=10m", "--log-format=text",
+        "--metrics-address=:8080", "--deletion-timeout=10m",
+        "--max-documents-per-namespace=10000", "--max-bytes-per-namespace=16777216", "--log-format=text",
     ]  # fmt: skip
     assert container(with_values("operator-flags"))["args"] == [
         "operator", f"--operator-namespace={NAMESPACE}", "--operator-class=blue", "--allow-references",
         "--leader-elect", f"--lease-name={FULLNAME}", "--metrics-address=:9100", "--metrics-entity-labels",
-        "--deletion-timeout=1h30m", "--log-format=json", "--identity=blue-1",
+        "--deletion-timeout=1h30m", "--max-documents-per-namespace=10000", "--max-bytes-per-namespace=16777216",
+        "--log-format=json", "--identity=blue-1",
     ]  # fmt: skip
     assert container(with_values("no-leader-election"))["args"][2] == "--no-leader-elect"
     webhook = container(with_values("webhook-issuer"))
@@ -205,6 +207,20 @@ def test_the_webhook_lets_everything_pass_when_nobody_answers() -> None:
         assert hook["timeoutSeconds"] <= 5
 
 
+def test_the_webhook_talks_to_the_callers_of_an_authority_where_one_is_named() -> None:
+    own = rendered(
+        "--values", str(VALUES["webhook-issuer"]), "--set", "webhook.clientCA.configMap=callers"
+    )
+    (pod,) = [one["spec"]["template"]["spec"] for one in of_kind(own, "Deployment")]
+    (operator,) = pod["containers"]
+    assert "--webhook-client-ca=/etc/kquota/webhook-clients/ca.crt" in operator["args"]
+    assert "/etc/kquota/webhook-clients" in [one["mountPath"] for one in operator["volumeMounts"]]
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "webhook-clients"]
+    assert volume["configMap"] == {
+        "name": "callers", "items": [{"key": "ca.crt", "path": "ca.crt"}],
+    }  # fmt: skip
+
+
 def test_a_webhook_is_asked_in_the_watched_namespaces_only() -> None:
     (hook,) = only(with_values("webhook-issuer"), "ValidatingWebhookConfiguration")["webhooks"]
     assert hook["namespaceSelector"]["matchExpressions"] == [
@@ -290,7 +306,7 @@ def test_numbers_of_guard_rails_are_written_out() -> None:
 def test_policies_speak_of_the_watched_namespaces_only() -> None:
     bindings = of_kind(with_values("guard-rails-warn"), "ValidatingAdmissionPolicyBinding")
     assert {one["metadata"]["name"].rpartition(".")[0].removeprefix(f"{FULLNAME}-"): one["spec"]["validationActions"] for one in bindings} == {
-        "finalizer": ["Deny"], "spec": ["Deny"], "guard-rails": ["Warn"],
+        "finalizer": ["Deny"], "spec": ["Deny"], "status": ["Deny"], "metadata": ["Deny"], "guard-rails": ["Warn"],
     }  # fmt: skip
     for one in bindings:
         (expression,) = one["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]

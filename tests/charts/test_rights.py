@@ -11,6 +11,7 @@ pytestmark = pytest.mark.integration
 QUOTAS = "kafka-quotas.io/clientquotas"
 CLUSTERS = "kafka-quotas.io/quotaclusters"
 LEASES = "coordination.k8s.io/leases"
+DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 EVENTS = ("/events", "events.k8s.io/events")
 READS = ("get", "list", "watch")
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
@@ -42,6 +43,8 @@ TABLE: dict[tuple[str, str, str], str] = {
     **{(verb, "/configmaps", WATCHED): "" for verb in (*READS, *WRITES)},
     **{(verb, LEASES, OWN): "alf" for verb in ("create", "get", "update", "patch")},
     **{(verb, LEASES, OWN): "" for verb in ("list", "watch", "delete")},
+    ("get", DEFINITIONS, EVERYWHERE): "al",
+    **{(verb, DEFINITIONS, EVERYWHERE): "" for verb in ("list", "watch", *WRITES)},
     ("get", "/namespaces", WATCHED): "alf",
     ("get", "/namespaces", OTHER): "a",
     ("list", "/namespaces", EVERYWHERE): "",
@@ -70,13 +73,30 @@ def test_the_operators_rights_are_the_table(mode: str, chart_kube: KubeCluster) 
         where = spots(release)
 
         def may(verb: str, resource: str, spot: str) -> bool:
-            name = {LEASES: FULLNAME, "/namespaces": where[spot]}.get(resource, "")
+            name = {
+                LEASES: FULLNAME,
+                "/namespaces": where[spot],
+                DEFINITIONS: "clientquotas.kafka-quotas.io",
+            }.get(resource, "")
             name = name if verb not in ("create", "list", "watch") else ""
             return release.may(release.operator, verb, resource, namespace=where[spot], name=name)
 
         chart_kube.wait_until(lambda: may("patch", QUOTAS, WATCHED), "bind the roles", seconds=20)
         found = {line: may(*line) for line in TABLE}
     assert found == {line: mode in modes for line, modes in TABLE.items()}
+
+
+def test_no_other_definition_may_be_read(chart_kube: KubeCluster) -> None:
+    with placed(chart_kube) as release:
+
+        def may_get(name: str) -> bool:
+            return release.may(release.operator, "get", DEFINITIONS, namespace="", name=name)
+
+        chart_kube.wait_until(
+            lambda: may_get("clientquotas.kafka-quotas.io"), "bind the roles", seconds=20
+        )
+        assert not may_get("quotaclusters.kafka-quotas.io")
+        assert not may_get("")
 
 
 def test_only_its_own_lease_may_be_changed(chart_kube: KubeCluster) -> None:

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from reconciler.sandbox import Fault
+from reconciler.sandbox.faults import CutBefore
 from tests.cli.projects import manifests, project, quota
 
 USER_A = (("user", "a"),)
@@ -179,3 +181,48 @@ def test_without_records_drift_says_that_nothing_can_be_known(kquota, folder, sa
     ran = kquota("drift", "--detailed-exitcode")
     assert ran.code == 0
     assert "what is ours cannot be known" in ran.err
+
+
+def advance_intents(folder, seconds: float) -> list:
+    """The inventory as it is some seconds later: the intents in it are older. The intents that it has."""
+    path = folder / ".kquota/inventory.json"
+    document = json.loads(path.read_text())
+    (cluster,) = document["clusters"].values()
+    for row in cluster["intents"]:
+        row[-1] -= seconds
+    path.write_text(json.dumps(document))
+    return cluster["intents"]
+
+
+def test_a_value_that_another_writer_sets_after_a_lost_write_is_left_alone(kquota, folder, sandbox):
+    bob = (("user", "bob"),)
+    sync = "  policy: Sync\n  expectedClusterId: AAAAAAAAAAAAAAAAAAAAAA\n"
+    project(folder, sandbox.bootstrap, quota("bob", "{producerByteRate: 4000000}"), more=sync)
+    sandbox.seed({bob: {"producer_byte_rate": 3000000.0}})
+    sandbox.fail(Fault(effect=CutBefore(), api=49))
+    words = ("apply", "--yes", "--confirm-sync", "AAAAAAAAAAAAAAAAAAAAAA", "--allow-empty")
+    assert kquota(*words, "--validate", "none").code == 1
+    assert len(advance_intents(folder, 0.0)) == 1
+    manifests(folder, quota("other", "{producerByteRate: 5000000}"))
+    assert kquota(*words).code == 0
+    assert len(advance_intents(folder, 66.0)) == 1
+    assert kquota(*words).code == 0
+    assert advance_intents(folder, 0.0) == []
+    sandbox.seed({bob: {"producer_byte_rate": 4000000.0}})
+    ran = kquota(*words)
+    assert (ran.code, sandbox.values()[bob]) == (0, {"producer_byte_rate": 4000000.0})
+
+
+def test_another_spelling_of_a_declared_address_is_told_by_plan_and_drift(kquota, folder, sandbox):
+    document = quota("one", "{connectionCreationRate: 5}", entity='{ip: {name: "::1"}}')
+    project(folder, sandbox.bootstrap, document)
+    assert kquota("apply", "--yes").code == 0
+    assert kquota("drift", "--detailed-exitcode").code == 0
+    sandbox.seed({(("ip", "0:0:0:0:0:0:0:1"),): {"connection_creation_rate": 100.0}})
+    command = f"kafka-client-quotas --bootstrap-server {sandbox.bootstrap} --alter --names=ip=0:0:0:0:0:0:0:1"
+    planned = kquota("plan", "--detailed-exitcode")
+    assert (planned.code, command in planned.out + planned.err) == (0, True)
+    drifted = kquota("drift", "--detailed-exitcode")
+    assert (drifted.code, command in drifted.err) == (2, True)
+    (twin,) = json.loads(kquota("drift", "--format", "json").out)["twins"]
+    assert command.partition(" --alter ")[2] in twin["removal"]

@@ -147,7 +147,7 @@ def test_confirmed_drift_is_corrected_where_that_was_asked_for(applied, sandbox)
     entries = [
         json.loads(line) for line in (applied / ".kquota/audit.jsonl").read_text().splitlines()
     ]
-    assert [one["cause"] for one in entries] == ["Create", "Drift"]
+    assert [one["cause"] for one in entries] == ["Create", "Create", "Drift", "Drift"]
 
 
 def test_somebody_who_sets_it_again_and_again_is_named_and_left_alone(applied, sandbox):

@@ -112,3 +112,9 @@ def test_a_problem_without_a_line_names_its_path():
     screen = Screen()
     run_mapped(screen.console, raising(errors.ManifestErrors([errors.Problem("a", 0, 0, "no")])))
     assert screen.words == "error: a: no\n"
+
+
+def test_choices_of_a_missing_option_stand_on_one_line(kquota):
+    ran = kquota("import", "quotas.yaml")
+    assert ran.code == 1
+    assert "error: Missing option '--from'. Choose from: kafka-configs, rpk, " in ran.err

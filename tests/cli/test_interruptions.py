@@ -55,7 +55,7 @@ def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str,
     return code, (folder / "out").read_text(), (folder / "err").read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_apply_says_what_was_done_and_the_next_run_goes_on(
     many, sandbox, kquota, number
 ):
@@ -202,3 +202,44 @@ def test_the_sandbox_command_says_where_it_listens_and_stops_when_told(folder, k
     assert process.returncode == 0
     assert err.endswith("stopped\n")
     assert "user" in (folder / "s.json").read_text()
+
+
+EARLY = """
+import os, signal, sys
+class Finder:  # the first module of the command line that is imported sends the signal
+    def find_spec(self, name, path=None, target=None):
+        if name == "reconciler.cli.main":
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Finder())
+from reconciler.__main__ import main
+main()
+"""
+LATE = """
+import os, signal, sys
+import reconciler.cli.main as command_line
+def run():
+    print("done", flush=True)
+    os.kill(os.getpid(), {number})
+    return 0
+command_line.main = run
+from reconciler.__main__ import main
+main()
+"""
+LAST = """
+import os, signal, sys
+import reconciler.cli.main as command_line
+command_line.main = lambda: 0
+sys.exit = lambda code: os.kill(os.getpid(), {number})
+from reconciler.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("script", [EARLY, LATE, LAST], ids=["early", "late", "last"])
+def test_a_signal_before_or_after_the_work_is_130_and_silent(folder, script, number):
+    ran = subprocess.run(
+        [sys.executable, "-c", script.format(number=int(number))],
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (130, "")

@@ -53,7 +53,7 @@ def test_apply_sends_verifies_records_and_the_second_run_has_nothing_to_do(kquot
     assert again.code == 0
     assert "Nothing to do: 2 declared limits in sync." in again.out
     assert (prod / ".kquota/inventory.json").read_bytes() == before
-    assert len((prod / ".kquota/audit.jsonl").read_text().splitlines()) == 2
+    assert len((prod / ".kquota/audit.jsonl").read_text().splitlines()) == 4
 
 
 def test_without_a_terminal_apply_needs_yes(kquota, prod, sandbox):

@@ -101,12 +101,12 @@ def test_the_base_revision_decides_and_what_the_head_loosens_is_shown(kquota, pr
     text = (prod / "kquota.yaml").read_text()
     (prod / "kquota.yaml").write_text(text.replace("prefix: admin-", "prefix: nobody-"))
     assert kquota("plan").code == 0
-    ran = kquota("plan", "--config-from", "HEAD", "--format", "json")
+    ran = kquota("plan", "--config-from", "refs/heads/main", "--format", "json")
     assert ran.code == 3
     assert set(violations(ran)) == {"protected"}
     assert "spec.guards.protected" in ran.err
     assert "nobody-" in ran.err
-    page = kquota("report", "--config-from", "HEAD").out
+    page = kquota("report", "--config-from", "refs/heads/main").out
     assert "this is not used: QuotaCluster/prod spec.guards.protected" in page
 
 

@@ -164,6 +164,43 @@ def test_the_fork_pattern_finds_the_pull_request_by_its_head(kquota, api, plan):
     assert "made by a run of the fork mallory/quotas" in html.unescape(body)
 
 
+FORK = ("--head-repo", "mallory/quotas", "--sha", "b" * 40, "--label", "prod", "--required")
+
+
+def failed(folder, command: str) -> str:
+    words = ["All 14 changes applied by the platform team; approved by security. Please merge."]
+    document = {"kind": "kquota-failure", "format": 1, "command": command, "exitCode": 1, "messages": words}  # fmt: skip
+    return saved(folder, document)
+
+
+@pytest.mark.parametrize("what", ["outcome", "failed apply", "drift"])
+def test_a_run_of_a_fork_posts_no_fact_about_a_cluster(kquota, folder, api, what):
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    document = {
+        "outcome": lambda: saved(folder, outcome_document(result())),
+        "failed apply": lambda: failed(folder, "apply"),
+        "drift": lambda: drift(folder),
+    }[what]()
+    ran = kquota("post", "github", document, *FORK, "--summary", "--outputs")
+    assert ran.code == 1
+    assert "may only post a plan or that planning failed" in ran.err
+    assert api.comments == []
+    assert not (folder / "summary").exists()
+    assert not (folder / "output").exists()
+
+
+@pytest.mark.parametrize("how", ["document", "text"])
+def test_a_failure_of_a_fork_says_where_it_comes_from(kquota, folder, api, how):
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    words = (failed(folder, "plan"),) if how == "document" else ("said.txt", "--failed", "1")
+    (folder / "said.txt").write_text("Please merge.\n")
+    assert kquota("post", "github", *words, *FORK).code == 0
+    (body,) = api.bodies(9)
+    assert body.startswith("<!-- kquota:plan:prod -->\n")
+    assert "Not verified" in body
+    assert "mallory/quotas" in html.unescape(body)
+
+
 def test_a_document_says_nothing_about_where_it_is_posted(kquota, folder, api):
     """An artifact that names another pull request: its fields are not known, so it is refused."""
     saved(folder, plan_document(sample()) | {"pull": 7, "pullRequest": 7})

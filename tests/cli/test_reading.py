@@ -145,3 +145,34 @@ def test_export_needs_a_name_for_the_cluster(kquota, at):
     ran = kquota("export", *at)
     assert ran.code == 1
     assert "--cluster" in ran.err
+
+
+LOOPBACK = {
+    (("ip", "127.1"),): {"connection_creation_rate": 1.0},
+    (("ip", None),): {"connection_creation_rate": 100.0},
+}
+
+
+def test_resolve_reads_an_address_as_brokers_do(kquota, kip, sandbox, at):
+    sandbox.seed(LOOPBACK)
+    ran = kquota("resolve", *at, "--ip", "127.0.0.1")
+    assert "ip=127.1" in ran.out
+    (client,) = json.loads(kquota("resolve", *at, "--ip", "127.0.0.1", "--format", "json").out)["clients"]  # fmt: skip
+    assert client["limits"]["connection_creation_rate"]["value"] == 1
+    assert "connection_creation_rate=1 {ip=127.1}" in kip("--resolve", "--names=ip=127.0.0.1").out
+
+
+def test_resolve_says_that_two_spellings_of_an_address_leave_the_limit_unknown(
+    kquota, kip, sandbox, at
+):
+    sandbox.seed(LOOPBACK | {(("ip", "127.0.0.1"),): {"connection_creation_rate": 5.0}})
+    ran = kquota("resolve", *at, "--ip", "127.0.0.1")
+    assert ran.code == 0
+    assert "unknown" in ran.out
+    assert "ip=127.0.0.1 or ip=127.1" in ran.out
+    assert "brokers apply the one that was written last" in ran.err
+    (client,) = json.loads(kquota("resolve", *at, "--ip", "127.0.0.1", "--format", "json").out)["clients"]  # fmt: skip
+    found = client["limits"]["connection_creation_rate"]
+    assert (found["value"], found["known"], len(found["spellings"])) == (None, False, 1)
+    old = kip("--resolve", "--names=ip=127.0.0.1")
+    assert (old.out, "written last" in old.err) == ("", True)

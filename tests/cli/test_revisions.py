@@ -218,5 +218,5 @@ def test_records_under_a_git_ref_leave_a_fresh_clone_able_to_apply(kquota, folde
     commit(folder)
     ran = kquota("apply", "--yes")
     assert ran.code == 0, ran.err
-    assert (folder / ".kquota" / "audit.jsonl").read_text().count("\n") == 1
+    assert (folder / ".kquota" / "audit.jsonl").read_text().count("\n") == 2
     assert git(folder, "for-each-ref", "refs/kquota")

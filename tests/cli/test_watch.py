@@ -43,7 +43,7 @@ def test_a_commit_is_applied_measured_and_written_down(folder: Path, sandbox, wa
         assert watch.end() == 0
         assert watch.log.rstrip().endswith("INFO stopped")
     lines = (watch.state / ".kquota/audit.jsonl").read_text().splitlines()
-    assert [json.loads(line)["commit"] for line in lines] == [first, second]
+    assert [json.loads(line)["commit"] for line in lines] == [first, first, second, second]
     assert json.loads((watch.state / "watch.json").read_text())["commit"] == second
     for kept in ("watch.json", ".kquota/inventory.json", ".kquota/audit.jsonl"):
         assert (watch.state / kept).stat().st_mode & 0o077 == 0

@@ -1,6 +1,8 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from reconciler.client import jaas
+from reconciler.client import ClientConfig, jaas
 from reconciler.errors import ConfigError
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -69,3 +71,65 @@ def test_what_kafka_refuses_is_refused_without_showing_values(text: str, words: 
 
 def test_values_are_not_in_the_repr() -> None:
     assert "s3cret" not in repr(jaas.parse(f'{PLAIN} required password="s3cret";'))
+
+
+PASSWORD = st.text(
+    st.sampled_from("abcdefghijklmnopqrstuvwxyzABCXYZ0123456789 \t\"'=;\\/#*-_.$€"),
+    min_size=4,
+    max_size=30,
+)
+MALFORMED = (
+    "{module} required username=alice password={};",
+    "{module} required username=alice password={}",
+    '{module} required username="alice" password="{};',
+    '{module} required username="alice" password={}";',
+    "{module} required {};",
+    "{module} required password {};",
+    "{module} {} required;",
+    "{} {module} required;",
+    "{}",
+    '{module} required username="alice" password="x" {}="y";',
+    "{module} required username=alice password='{}' {};",
+)
+
+
+@given(st.sampled_from(MALFORMED), PASSWORD)
+def test_no_piece_of_a_password_in_a_malformed_entry_is_in_the_message(
+    entry: str, password: str
+) -> None:
+    settings = {
+        "bootstrap.servers": "b:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": entry.replace("{module}", PLAIN).replace("{}", password),
+    }
+    try:
+        _ = ClientConfig.from_mapping(settings)
+    except ConfigError as error:
+        shown = f"{error} {error.hint}"
+        own = f"{shown_for_a_password_of_blanks(entry)} {' '.join(jaas.OPTIONS)} required"
+        for at in range(len(password) - 3):
+            piece = password[at : at + 4]
+            assert piece not in shown or piece in own
+
+
+def shown_for_a_password_of_blanks(entry: str) -> str:
+    """Every sentence that the parser has, so that its own words do not count as pieces."""
+    texts: list[str] = []
+    for text in ("", "é", "é é", "= é", '"', "é=1", "required;", "x required; y", f"{PLAIN} x"):
+        try:
+            _ = jaas.parse(entry.replace("{module}", PLAIN).replace("{}", text))
+        except ConfigError as error:
+            texts += [str(error), error.hint]
+    return " ".join(texts)
+
+
+def test_a_part_of_a_password_behind_a_blank_is_no_option_to_name() -> None:
+    with pytest.raises(ConfigError) as caught:
+        jaas.parse(f"{PLAIN} required username=alice password=correct horse-S3cr3tFrag;")
+    assert str(caught.value).startswith("sasl.jaas.config: option 3 has no value")
+
+
+def test_a_comment_without_an_end_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="comment is opened and not closed"):
+        jaas.parse(f"{PLAIN} required;" + "/*\n" * 100_000)

@@ -1,6 +1,7 @@
 """Planted secrets on every path: no log record at DEBUG, exception, repr, event, warning or output shows one."""
 
 import asyncio
+import base64
 import dataclasses
 import gc
 import io
@@ -16,12 +17,19 @@ from typing import Any
 
 import pytest
 
-from reconciler.client import ClientConfig, QuotaClient, Secret, Token
+from reconciler.client import ClientConfig, QuotaClient, Secret, Token, about
+from reconciler.client.calls import Verdict
+from reconciler.client.login import Login
+from reconciler.client.translation import results_of
 from reconciler.errors import KquotaError
+from reconciler.quota.entity import entity
+from reconciler.quota.outcome import Rejected
+from reconciler.wire.alter_client_quotas import Altered
 from reconciler.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from tests.client.support import Recorder
 from tests.client.test_oidc import Endpoint, token
 from tests.fakes import scripted_broker as acts
+from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
 from tests.servers.certs import Authority
 
@@ -106,13 +114,58 @@ def settings(broker: ScriptedBroker, **more: object) -> dict[str, object]:
 async def use(net: Net, config: ClientConfig, deadline: float = 1.0) -> None:
     net.show(config, config.sasl, config.tls, config.warnings)
     async with QuotaClient(config, events=net.recorder.events()) as our:
-        net.show(our, our._connections, our._connections._login)
+        net.show(our, our._connections, our._connections.login)
         try:
             net.show(await our.describe(timeout=deadline))
         finally:
             working = our._connections._working
             if working is not None:
                 net.show(working, working._session, working._transport)
+
+
+def refusal(words: bytes) -> acts.Act:
+    """SASL_AUTHENTICATION_FAILED with the broker's own words, in version 2 of SaslAuthenticate."""
+    return acts.body(b"\x00\x3a" + bytes([len(words) + 1]) + words + b"\x01" + bytes(8) + b"\x00")
+
+
+ECHOES = {
+    "raw": f"Invalid credentials: |alice|{PLANTED}|".encode(),
+    "token": b"cannot read " + base64.b64encode(f"\0alice\0{PLANTED}".encode()),
+    "cut": f"Invalid credentials: {PLANTED[:9]}...".encode(),
+    "hexadecimal": PLANTED.encode().hex().encode(),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_a_broker_that_repeats_the_password_is_quoted_without_it(net: Net, echo: str) -> None:
+    async def work() -> None:
+        async with ScriptedBroker(password="other") as broker:  # noqa: S106 - the scripted broker's
+            broker.on(SASL_AUTHENTICATE, refusal(ECHOES[echo]))
+            await use(net, ClientConfig.from_mapping(settings(broker)))
+
+    run(net, work)
+    assert "PLAIN failed: " in net.everything()
+    assert "<hidden>" in net.everything()
+    for secret in (
+        PLANTED,
+        PLANTED[:9],
+        PLANTED.encode().hex(),
+        base64.b64encode(PLANTED.encode())[4:12],
+    ):
+        assert str(secret) not in net.everything()
+
+
+def test_what_a_broker_says_of_a_request_is_quoted_without_the_password() -> None:
+    config = ClientConfig.from_mapping(settings(ScriptedBroker(port=1)))
+    scrubbed = Login(config, FakeClock()).scrubbed
+    refused = about.CLUSTER.refusal(Verdict(code=42, words=f"who is {PLANTED}?"), "b:1", scrubbed)
+    assert str(refused).endswith("who is <hidden>?")
+    alice = entity(user="alice")
+    result, _ = results_of(
+        Altered(throttle_time_ms=0, results=(((("user", "alice"),), 42, f"no {PLANTED}"),)),
+        {(("user", "alice"),): alice}, scrubbed,
+    )  # fmt: skip
+    assert result[alice] == Rejected(code=42, name="INVALID_REQUEST", message="no <hidden>")
 
 
 FAULTS: dict[str, tuple[acts.Act, ...]] = {

@@ -128,6 +128,39 @@ async def test_without_expires_in_the_token_itself_says_when_it_ends(endpoint: E
     assert len(endpoint.asked) == 3
 
 
+@pytest.mark.parametrize(
+    "claims",
+    [
+        "[" * 20_000,
+        '{"exp": 1%s}' % ("0" * 400),
+        '{"exp": "1e999"}',
+        '{"exp": NaN}',
+        "[]",
+        "1",
+        "{}",
+    ],
+)
+@on_loop
+async def test_a_token_whose_own_end_is_no_moment_is_fetched_for_every_connection(
+    endpoint: Endpoint, claims: str
+) -> None:
+    payload = base64.urlsafe_b64encode(claims.encode()).decode().rstrip("=")
+    endpoint.answers = [(200, token(f"e30.{payload}.x", expires_in=None))]
+    assert (await source(endpoint, FakeClock())()).expires_at is None
+
+
+@pytest.mark.parametrize("life", [1e300, 10**400, 10**12, "9" * 18])
+@on_loop
+async def test_no_token_is_kept_for_more_than_a_day(endpoint: Endpoint, life: object) -> None:
+    clock = FakeClock()
+    endpoint.answers = [(200, token(expires_in=life)), (200, token(jwt(1e300), expires_in=None))]
+    tokens = source(endpoint, clock)
+    assert (await tokens()).expires_at == clock.now() + 86_400
+    clock.advance(86_400)
+    assert (await tokens()).expires_at == clock.now() + 86_400
+    assert len(endpoint.asked) == 2
+
+
 @on_loop
 async def test_a_forgotten_token_is_fetched_anew(endpoint: Endpoint) -> None:
     tokens = source(endpoint, FakeClock())
@@ -174,6 +207,15 @@ async def test_a_dead_endpoint_is_given_up_after_the_time_allowed(endpoint: Endp
         (200, b'{"access_token": 5}', "is no text"),
         (200, token("bad token"), "RFC 6750"),
         (200, b"x" * (1024 * 1024 + 1), "larger than 1 MiB"),
+        (200, b'{"access_token": "x", "expires_in": NaN}', "no JSON with an access_token"),
+        (200, b'{"access_token": "x", "expires_in": Infinity}', "no JSON with an access_token"),
+        (200, token(expires_in=-1), "no number of seconds"),
+        (200, token(expires_in="1" * 5_000), "no number of seconds"),
+        (200, token(expires_in="\u00b2"), "no number of seconds"),
+        (200, token(expires_in=[1]), "no number of seconds"),
+        (200, token(expires_in=True), "no number of seconds"),
+        (200, b"[" * 100_000, "no JSON with an access_token"),
+        (400, b'{"error":' * 100_000, "HTTP 400$"),
     ],
 )
 @on_loop

@@ -44,3 +44,9 @@ def test_der_becomes_a_block() -> None:
 def test_bodies_are_not_in_the_repr() -> None:
     (key,) = pem.private_keys(BLOCK.replace("CERTIFICATE", "PRIVATE KEY"))
     assert BODY[:10] not in repr(key)
+
+
+def test_blocks_without_an_end_take_linear_time() -> None:
+    begin = "-----BEGIN CERTIFICATE-----"
+    assert pem.blocks(begin * 100_000 + "-----END KEY-----") == ()
+    assert len(pem.blocks(begin * 2 + "AAAA-----END CERTIFICATE-----" * 2)) == 1

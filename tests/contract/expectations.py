@@ -187,10 +187,13 @@ ENTITIES = [
     _row("legal: ip default", (("ip", None),), OK, (CONNECTION, 1.0), kept=True),
 ]  # fmt: skip
 
+SCOPED = ("::1%lo", "[::1%lo]")
+"""Addresses with the name of an interface that every machine of the tests has."""
+
 RESOLVED = (
     "10.0.0.1", "10.1", "1", "127", "0", "4294967295", "1.16777215", "1.2.65535", "010.0.0.1", "1.2.3.0004",
     "::1", "[::1]", "0:0:0:0:0:0:0:1", "::", "::ffff:1.2.3.4", "::1.2.3.4", "1:2:3:4:5:6:1.2.3.4", "1:2:3:4:5:6:7::",
-    "::1%1", "::ffff:010.1.2.3", "::01.2.3.4", "0000::1", "::00001", "2001:DB8::A", "localhost",
+    "::1%1", "::ffff:010.1.2.3", "::01.2.3.4", "0000::1", "::00001", "2001:DB8::A", "localhost", *SCOPED,
 )  # fmt: skip
 UNRESOLVED = (
     "no.such.host.invalid", "256.1.1.1", "1.2.3.4.5", "10.0.0.0/8", " 10.0.0.1", "10.0.0.1 ", "0x7f000001",

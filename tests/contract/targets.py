@@ -119,7 +119,7 @@ def sandbox_target(name: str) -> Iterator[Target]:
     with running(Sandbox(settings)) as sandbox:
         yield Target(
             name=f"sandbox-{name}",
-            lines=(name,),
+            lines=("4.0-4.3", "4.x") if name == "4.3" else (name,),
             port=sandbox.port(),
             sasl_port=sandbox.port(listener="SASL"),
             users=USERS,

@@ -158,8 +158,13 @@ def test_results_are_told_on_the_way(tell):
 def test_waiting_ends_with_who_does_not_show_it(tell):
     async def story(store):
         await written(store, change(ALICE, producer_byte_rate=5.0))
-        seen = await store.wait_visible([change(ALICE, producer_byte_rate=7.0)], timeout=0.3)
-        assert not seen.everywhere
+        for seconds in (0.3, 3.0, 30.0):  # a busy machine may not answer at all in the shortest
+            seen = await store.wait_visible(
+                [change(ALICE, producer_byte_rate=7.0)], timeout=seconds
+            )
+            assert not seen.everywhere
+            if seen.lagging:
+                break
         assert seen.lagging
         assert (
             await store.wait_visible([change(PAIR, producer_byte_rate=None)], timeout=5.0)

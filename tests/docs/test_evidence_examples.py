@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler import __version__
 from reconciler.cli.ingesting import Given, source
 from reconciler.cli.spark_options import Clusters
 from reconciler.manifest.project import parse
@@ -56,9 +55,9 @@ def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
 @pytest.mark.parametrize(
     "path", ["github/evidence.yml", "github/quotas-comment.yml", "gitlab/.gitlab-ci.yml"]
 )
-def test_a_pinned_version_is_ours_and_says_that_it_is_to_be_chosen(path: str) -> None:
-    found = re.findall(r'VERSION: "(\S+?)"\}?(.*)', text(EXAMPLES / path))
-    assert found == [(__version__, "   # the release you use")]
+def test_kquota_is_pinned_by_a_commit_that_the_reader_is_asked_to_choose(path: str) -> None:
+    pins = re.findall(r'(?:reconciler/\S+@|COMMIT: ")([0-9a-f]+)"?(.*)', text(EXAMPLES / path))
+    assert pins == [("0" * 40, "   # pin the release you use")]
 
 
 def test_the_figures_of_the_usual_tiers_are_those_of_sizing() -> None:

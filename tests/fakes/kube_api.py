@@ -1,13 +1,15 @@
 """An API server in memory, with the methods of `reconciler.kube.api.Api`: versions, conflicts, finalizers, statuses.
 
 What it does not do: schemas, defaults, field managers, admission. `before` is called with every request and may raise
-or hang; `calls` lists verb, plural, namespace and name of each.
+or hang; `after` is called once the request was carried out and may raise, so that its answer is lost; `calls` lists
+verb, plural, namespace and name of each.
 """
 
 import asyncio
+import contextlib
 import copy
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Self
 
 from reconciler.errors import Conflict, KubernetesError, NotFound
@@ -25,6 +27,7 @@ class FakeKubeApi:
         self.events: list[dict[str, Any]] = []
         self.denied: set[tuple[str, str]] = set()
         self.before: Callable[[str, str, str, str], Any] | None = None
+        self.after: Callable[[str, str, str, str], Any] | None = None
         self.namespace = namespace
         self._versions = itertools.count(1)
 
@@ -51,86 +54,94 @@ class FakeKubeApi:
     # ---- the methods of Api -----------------------------------------------------------------
 
     async def get(self, resource: Any, namespace: str | None, name: str, **_: Any) -> Any:
-        await self._called("get", resource, namespace, name)
-        return copy.deepcopy(self._found(resource, namespace, name))
+        async with self._called("get", resource, namespace, name):
+            return copy.deepcopy(self._found(resource, namespace, name))
 
     async def list(
-        self, resource: Any, namespace: str | None = None, *, labels: str = "", **_: Any
+        self,
+        resource: Any,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        keep: Any = None,
+        **_: Any,
     ) -> Listing:
-        await self._called("list", resource, namespace, "")
-        items = [
-            copy.deepcopy(one)
-            for (plural, where, _), one in sorted(self.objects.items())
-            if plural == resource.plural and namespace in {None, where} and _selected(one, labels)
-        ]
-        return Listing(items=tuple(items), resource_version=str(next(self._versions)))
+        async with self._called("list", resource, namespace, ""):
+            items = [
+                copy.deepcopy(one) if keep is None else keep(copy.deepcopy(one))
+                for (plural, where, _), one in sorted(self.objects.items())
+                if plural == resource.plural
+                and namespace in {None, where}
+                and _selected(one, labels)
+            ]
+            return Listing(items=tuple(items), resource_version=str(next(self._versions)))
 
     async def create(self, resource: Any, namespace: str | None, body: Any, **_: Any) -> Any:
         name = body["metadata"]["name"]
-        await self._called("create", resource, namespace, name)
-        if (resource.plural, namespace or "", name) in self.objects:
-            raise Conflict(f"{name} exists", status=409, reason="AlreadyExists")
-        placed = {**body, "metadata": {**body["metadata"]}}
-        if namespace:
-            placed["metadata"]["namespace"] = namespace
-        return self.put(resource, placed)
+        async with self._called("create", resource, namespace, name):
+            if (resource.plural, namespace or "", name) in self.objects:
+                raise Conflict(f"{name} exists", status=409, reason="AlreadyExists")
+            placed = {**body, "metadata": {**body["metadata"]}}
+            if namespace:
+                placed["metadata"]["namespace"] = namespace
+            return self.put(resource, placed)
 
     async def replace(
         self, resource: Any, namespace: str | None, name: str, body: Any, **_: Any
     ) -> Any:
-        await self._called("update", resource, namespace, name)
-        found = self._found(resource, namespace, name)
-        if found["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
-            raise Conflict(f"{name} was changed", status=409, reason="Conflict")
-        return self._stored(resource, namespace, name, copy.deepcopy(body))
+        async with self._called("update", resource, namespace, name):
+            found = self._found(resource, namespace, name)
+            if found["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+                raise Conflict(f"{name} was changed", status=409, reason="Conflict")
+            return self._stored(resource, namespace, name, copy.deepcopy(body))
 
     async def apply_status(
         self, resource: Any, namespace: str | None, name: str, body: Any, **_: Any
     ) -> Any:
-        await self._called("apply", resource, namespace, name)
-        found = copy.deepcopy(self._found(resource, namespace, name))
-        known = body["metadata"].get("resourceVersion")
-        if known not in {None, found["metadata"]["resourceVersion"]}:
-            raise Conflict(f"{name} was changed", status=409, reason="Conflict")
-        found["status"] = copy.deepcopy(body["status"])
-        return self._stored(resource, namespace, name, found)
+        async with self._called("apply", resource, namespace, name):
+            found = copy.deepcopy(self._found(resource, namespace, name))
+            known = body["metadata"].get("resourceVersion")
+            if known not in {None, found["metadata"]["resourceVersion"]}:
+                raise Conflict(f"{name} was changed", status=409, reason="Conflict")
+            found["status"] = copy.deepcopy(body["status"])
+            return self._stored(resource, namespace, name, found)
 
     async def patch_merge(self, resource: Any, namespace: str | None, name: str, body: Any) -> Any:
-        await self._called("merge", resource, namespace, name)
-        found = copy.deepcopy(self._found(resource, namespace, name))
-        return self._stored(resource, namespace, name, _merged(found, body))
+        async with self._called("merge", resource, namespace, name):
+            found = copy.deepcopy(self._found(resource, namespace, name))
+            return self._stored(resource, namespace, name, _merged(found, body))
 
     async def patch_json(
         self, resource: Any, namespace: str | None, name: str, operations: Any
     ) -> Any:
-        await self._called("patch", resource, namespace, name)
-        found = copy.deepcopy(self._found(resource, namespace, name))
-        for operation in operations:
-            _operate(found, operation)
-        return self._stored(resource, namespace, name, found)
+        async with self._called("patch", resource, namespace, name):
+            found = copy.deepcopy(self._found(resource, namespace, name))
+            for operation in operations:
+                _operate(found, operation)
+            return self._stored(resource, namespace, name, found)
 
     async def delete(
         self, resource: Any, namespace: str | None, name: str, *, uid: str = ""
     ) -> None:
-        await self._called("delete", resource, namespace, name)
-        found = self._found(resource, namespace, name)
-        if uid and found["metadata"]["uid"] != uid:
-            raise Conflict("another object", status=409, reason="Conflict")
-        if found["metadata"].get("finalizers"):
-            found["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
-        else:
-            del self.objects[resource.plural, namespace or "", name]
+        async with self._called("delete", resource, namespace, name):
+            found = self._found(resource, namespace, name)
+            if uid and found["metadata"]["uid"] != uid:
+                raise Conflict("another object", status=409, reason="Conflict")
+            if found["metadata"].get("finalizers"):
+                found["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
+            else:
+                del self.objects[resource.plural, namespace or "", name]
 
     async def create_event(self, regarding: Any, **fields: Any) -> Any:
-        await self._called("create", type("E", (), {"plural": "events"}), None, "")
-        self.events.append({"regarding": regarding, **fields})
-        return {}
+        async with self._called("create", type("E", (), {"plural": "events"}), None, ""):
+            self.events.append({"regarding": regarding, **fields})
+            return {}
 
     async def review(
         self, resource: Any, verb: str, *, namespace: str | None = None, **_: Any
     ) -> Review:
-        await self._called("review", resource, namespace, "")
-        return Review(allowed=(verb, resource.plural) not in self.denied)
+        async with self._called("review", resource, namespace, ""):
+            return Review(allowed=(verb, resource.plural) not in self.denied)
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -143,7 +154,10 @@ class FakeKubeApi:
 
     # ---- inside -----------------------------------------------------------------------------
 
-    async def _called(self, verb: str, resource: Any, namespace: str | None, name: str) -> None:
+    @contextlib.asynccontextmanager
+    async def _called(
+        self, verb: str, resource: Any, namespace: str | None, name: str
+    ) -> AsyncIterator[None]:
         call = (verb, resource.plural, namespace or "", name)
         self.calls.append(call)
         await asyncio.sleep(0)
@@ -151,6 +165,9 @@ class FakeKubeApi:
             waiting = self.before(*call)
             if waiting is not None:
                 await waiting
+        yield
+        if self.after is not None:
+            self.after(*call)
 
     def _found(self, resource: Any, namespace: str | None, name: str) -> dict[str, Any]:
         try:

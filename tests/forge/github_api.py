@@ -79,6 +79,9 @@ class Run:
     conclusion: str = "success"
     artifacts: dict[str, bytes] = field(default_factory=dict)
     expired: bool = False
+    repo: str | None = "octo/quotas"
+    branch: str = "change"
+    pulls: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -468,7 +471,17 @@ class GitHubApi:
 
     def _run(self, one: Run) -> dict:
         return {"id": one.id, "head_sha": one.sha, "event": one.event, "conclusion": one.conclusion,
+                "head_repository": None if one.repo is None else {"full_name": one.repo}, "head_branch": one.branch,
+                "pull_requests": [self._pull_of_run(number) for number in one.pulls],
                 "path": f".github/workflows/{one.workflow}"}  # fmt: skip
+
+    def _pull_of_run(self, number: int) -> dict:
+        side = {
+            "ref": "change",
+            "sha": "a" * 40,
+            "repo": {"id": 1, "url": self.url, "name": "quotas"},
+        }
+        return {"id": number, "number": number, "url": self.url, "head": side, "base": side}
 
     def _dressed(self, operation: Any, status: int, made: Any) -> Any:
         """Our facts in GitHub's own example of the answer."""

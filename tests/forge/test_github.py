@@ -79,17 +79,16 @@ def test_what_is_no_workflow_is_refused(name):
 def reviewed(host: GitHub):
     async def work():
         number, head = await host.pull_merged_as(MERGE)
-        return number, await reviewed_plan(host, head, workflow="plan.yml", artifact="p")
+        return number, await reviewed_plan(host, number, head, workflow="plan.yml", artifact="p")
 
     return work()
 
 
 @pytest.fixture
 def merged(api):
-    """Pull request 7 from a fork that is gone, squashed into MERGE; other runs and pull requests around it."""
+    """Pull request 7, squashed into MERGE; other runs and pull requests around it."""
     api.pull(6, sha=OTHER).merged_as = OTHER
     api.pulls[7].merged_as = MERGE
-    api.pulls[7].head_repo = None
     api.pulls[7].state = "closed"
     api.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="old")})
     api.run("other.yml", SHA, artifacts={"p": zipped(plan_json="other workflow")})
@@ -104,6 +103,36 @@ def test_the_newest_successful_run_of_that_head_holds_what_was_reviewed(merged, 
     merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="failed")}, conclusion="failure")
     merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="by hand")}, event="push")
     assert at_github(reviewed) == (7, "new")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"repo": "mallory/quotas"},
+        {"repo": None},
+        {"branch": "copy"},
+        {"pulls": (8,)},
+        {"pulls": (8, 9)},
+    ],
+)
+def test_a_newer_run_of_another_pull_request_with_the_same_head_commit_was_not_reviewed(
+    merged, at_github, other
+):
+    """A fork that opens a pull request with the same commit could otherwise block every apply."""
+    merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="other")}, **other)
+    assert at_github(reviewed) == (7, "old")
+
+
+def test_the_pull_request_that_a_run_lists_is_enough(merged, at_github):
+    merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="new")}, pulls=(6, 7))
+    assert at_github(reviewed) == (7, "new")
+
+
+def test_a_run_of_a_fork_that_is_gone_was_not_reviewed(merged, at_github):
+    merged.pulls[7].head_repo = None
+    merged.runs[0].repo = None
+    with pytest.raises(ForgeError, match="nothing was reviewed"):
+        at_github(reviewed)
 
 
 @pytest.mark.parametrize(

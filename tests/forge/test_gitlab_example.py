@@ -40,6 +40,7 @@ def run(tmp_path, gitlab_api, broker):
         git(here, "checkout", "-q", revision)
         given = {
             "CI": "true",
+            "CI_DEFAULT_BRANCH": "main",
             "CI_API_V4_URL": gitlab_api.url,
             "CI_PROJECT_ID": gitlab_api.project,
             "CI_JOB_URL": "https://gitlab.example/team/quotas/-/jobs/1",
@@ -49,7 +50,10 @@ def run(tmp_path, gitlab_api, broker):
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(here),
         }
-        script = "\n".join(EXAMPLE[name]["script"])
+        before = EXAMPLE[".kquota"]["before_script"]  # its beginning installs: test_isolation.py
+        script = "\n".join(
+            [*before[before.index("rm -rf -- kquota-results") :], *EXAMPLE[name]["script"]]
+        )
         done = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", script],
             cwd=here, env=given | variables, capture_output=True, text=True, check=False,
@@ -87,15 +91,22 @@ def commit(run, folder: Path, branch: str, **files: str) -> str:
 def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
     run, tmp_path, gitlab_api, broker
 ):
-    base = commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
+    commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
     head = commit(run, tmp_path, "change", quotas__b_yaml=quota("b"))
     gitlab_api.merge_requests[7] = head
-    request = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    request = {"CI_MERGE_REQUEST_IID": "7"}
     done, here = run("plan", revision="change", **request)
     assert done.returncode == 0, done.stderr
     (note,) = gitlab_api.notes
-    assert json.loads((here / "counts.json").read_text()) == {"create": 2, "update": 0, "delete": 0}
-    assert {one["location"]["path"] for one in json.loads((here / "remarks.json").read_text())} == {
+    assert json.loads((here / "kquota-results" / "counts.json").read_text()) == {
+        "create": 2,
+        "update": 0,
+        "delete": 0,
+    }
+    assert {
+        one["location"]["path"]
+        for one in json.loads((here / "kquota-results" / "remarks.json").read_text())
+    } == {
         "quotas/a.yaml",
         "quotas/b.yaml",
     }
@@ -109,7 +120,7 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
     assert broker.users() == {}
     done, here = run("apply", revision="change", KQUOTA_DIGEST=f"sha256:{digest}")
     assert done.returncode == 0, done.stderr
-    assert json.loads((here / "outcome.json").read_text())["complete"] is True
+    assert json.loads((here / "kquota-results" / "outcome.json").read_text())["complete"] is True
     assert set(broker.users()) == {"a", "b"}
 
     broker.set("a", 777.0)
@@ -124,21 +135,21 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
 def test_a_note_that_cannot_be_written_never_fails_the_job(run, tmp_path, gitlab_api, why):
     base = commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
     gitlab_api.merge_requests[7] = base if why == "no rights" else "b" * 40
-    request = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    request = {"CI_MERGE_REQUEST_IID": "7"}
     if why == "no rights":
         request["GITLAB_TOKEN"] = "glpat-reader"  # noqa: S105 - a token of the fake
     done, here = run("plan", **request)
     assert done.returncode == 0, done.stderr
     assert "nothing was posted" in done.stderr
     assert gitlab_api.notes == []
-    assert (here / "counts.json").exists()
+    assert (here / "kquota-results" / "counts.json").exists()
 
 
 def test_a_refusal_fails_the_job_after_it_was_told(run, tmp_path, gitlab_api):
-    base = commit(run, tmp_path, "main", kquota_yaml=PROJECT)
+    commit(run, tmp_path, "main", kquota_yaml=PROJECT)
     everybody = quota("all", entity="{user: {default: true}}")
     gitlab_api.merge_requests[7] = commit(run, tmp_path, "change", quotas__all_yaml=everybody)
-    request = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    request = {"CI_MERGE_REQUEST_IID": "7"}
     done, _ = run("plan", revision="change", **request)
     assert done.returncode == 3
     assert "Refused by guards" in gitlab_api.notes[0].body
@@ -147,7 +158,7 @@ def test_a_refusal_fails_the_job_after_it_was_told(run, tmp_path, gitlab_api):
 def test_a_plan_that_fails_takes_the_place_of_the_older_note(run, tmp_path, gitlab_api):
     base = commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
     gitlab_api.merge_requests[7] = base
-    request = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    request = {"CI_MERGE_REQUEST_IID": "7"}
     assert run("plan", **request)[0].returncode == 0
     gitlab_api.merge_requests[7] = commit(run, tmp_path, "change", quotas__b_yaml="kind: Oops\n")
     done, _ = run("plan", revision="change", **request)

@@ -77,8 +77,8 @@ def test_shellcheck_finds_nothing_in_scripts_and_steps_of_actions(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_there_are_three_actions_and_six_examples():
-    assert [path.parent.name for path in ACTIONS] == ["apply", "drift", "plan"]
+def test_there_are_four_actions_and_six_examples():
+    assert [path.parent.name for path in ACTIONS] == ["apply", "drift", "plan", "setup"]
     assert len(EXAMPLES) == 6
 
 
@@ -93,7 +93,7 @@ def test_an_action_consists_of_run_steps_whose_inputs_come_by_environment(path):
         assert "${{" not in str(step.get("working-directory", "")).replace(
             "${{ inputs.working-directory }}", ""
         )
-    for one in [*action["inputs"].values(), *action["outputs"].values()]:
+    for one in [*action["inputs"].values(), *action.get("outputs", {}).values()]:
         assert one["description"]
 
 
@@ -101,7 +101,7 @@ def test_an_action_consists_of_run_steps_whose_inputs_come_by_environment(path):
 def test_an_output_of_an_action_is_set_by_one_of_its_steps(path):
     action = loaded(path)
     ids = {step["id"] for step in action["runs"]["steps"] if "id" in step}
-    for one in action["outputs"].values():
+    for one in action.get("outputs", {}).values():
         (step,) = re.findall(r"steps\.([a-z]+)\.outputs\.[a-z-]+", one["value"])
         assert step in ids
 
@@ -130,7 +130,7 @@ def test_an_example_has_least_rights_one_group_and_the_pins_that_were_run(path):
                 assert pin == OUR_PIN
                 name = action.rpartition("/")[2]
                 known = loaded(ROOT / ".github" / "actions" / name / "action.yml")["inputs"]
-                assert set(step["with"]) <= set(known)
+                assert set(step.get("with", ())) <= set(known)
             elif action:
                 assert PINS[action] == pin
 
@@ -158,3 +158,36 @@ def test_a_script_is_sound_bash(path):
     done = subprocess.run(["bash", "-n", path], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert not re.search(r"\beval\b|\$\{\{", path.read_text())
+
+
+def test_no_author_of_a_pull_request_chooses_the_branch_that_its_plan_trusts():
+    """A workflow for pull requests into any branch trusts any branch, also one that the author pushed."""
+    pull_requests = {
+        named(path): loaded(path)[True]["pull_request"]  # YAML 1.1 reads `on` as true
+        for path in WORKFLOWS
+        if "pull_request" in (loaded(path)[True] or ())
+    }
+    assert set(pull_requests) == {".github/workflows/ci.yml", "examples/github/quotas-plan.yml"}
+    assert [name for name, one in pull_requests.items() if (one or {}).get("branches") != ["main"]] == []  # fmt: skip
+    assert [named(path) for path in WORKFLOWS if "pull_request_target" in path.read_text()] == []
+    gitlab = yaml.safe_load((ROOT / "examples/gitlab/.gitlab-ci.yml").read_text())
+    assert [
+        name
+        for name, job in gitlab.items()
+        for rule in (job.get("rules", ()) if isinstance(job, dict) else ())
+        if "merge_request_event" in rule["if"]
+        and "$CI_MERGE_REQUEST_TARGET_BRANCH_NAME == $CI_DEFAULT_BRANCH" not in rule["if"]
+    ] == []
+
+
+def test_documents_name_no_short_revision_as_a_trusted_one():
+    """`origin/main` can be a tag: what people copy has full names, commit ids or variables that hold them."""
+    branch = re.compile(r"--(?:config-from|since)[= ][\"']?((?!refs/)[\w./-]*(?:main|master|origin)\b[\w./-]*)")  # fmt: skip
+    texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*"), *ACTIONS, *SCRIPTS]  # fmt: skip
+    assert branch.search("--config-from origin/main")
+    assert [
+        f"{named(path)}: {found[0]}"
+        for path in texts
+        if path.is_file()
+        for found in branch.finditer(path.read_text(encoding="utf-8"))
+    ] == []

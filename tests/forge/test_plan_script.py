@@ -1,10 +1,16 @@
 """The script of the action `plan`: which inputs become which words of `kquota plan`."""
 
+import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.listeners import Listener
+from tests.cli.projects import project, quota
+from tests.cli.test_revisions import git
 
 SCRIPT = Path(__file__).parents[2] / ".github" / "actions" / "plan" / "plan.sh"
 FAKE = """#!/usr/bin/env bash
@@ -61,3 +67,30 @@ def test_evidence_is_left_out_unless_it_is_asked_for(words, inputs, expected):
     said = words(**inputs)
     assert said[:3] == ["plan", "--project", "kquota.yaml"]
     assert said[6:] == expected
+
+
+def test_without_a_project_file_at_the_base_nothing_that_the_head_names_is_contacted(tmp_path):
+    """The script with the real kquota: the head's broker and evidence address are servers of the attacker."""
+    repository = tmp_path / "repo"
+    repository.mkdir()
+    git(repository, "init", "-q", "-b", "main")
+    (repository / "README").write_text("x")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "base")
+    base = git(repository, "rev-parse", "HEAD")
+    with Listener() as attacker:
+        more = f"  expectedClusterId: AAAAAAAAAAAAAAAAAAAAAA\n  telemetry: {{evidenceUri: 'http://{attacker.address}/x'}}\n"
+        project(repository, attacker.address, quota("a"), more=more)
+        ran = subprocess.run(
+            ["/usr/bin/env", "bash", str(SCRIPT)],
+            env={
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "RUNNER_TEMP": str(tmp_path),
+                "GITHUB_OUTPUT": str(tmp_path / "output"), "PROJECT": "kquota.yaml", "CONFIG_FROM": base,
+                "EVIDENCE": "auto", **dict.fromkeys(("LABEL", "CLUSTER", "SINCE", "OFFLINE", "SNAPSHOT"), ""),
+            },
+            cwd=repository, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert attacker.received == []
+    assert "no configuration to trust" in ran.stderr
+    (plan,) = tmp_path.glob("kquota-plan.*/plan.json")
+    assert json.loads(plan.read_text())["counts"]["create"] == 1

@@ -97,6 +97,7 @@ class Workbench:
         self._runs = 0
         self.git("init", "-q", "--bare", "-b", "main", str(self.origin), cwd=folder)
         self.git("clone", "-q", str(self.origin), str(self.repository), cwd=folder)
+        (self.repository / ".git" / "info" / "exclude").write_text(".kquota/\n")  # never committed
         self._stand_ins()
 
     # ---- repository ----------------------------------------------------------------------------
@@ -189,6 +190,8 @@ class Workbench:
             pull.sha,
             artifacts={name: zipped(plan_json=text) for name, text in texts.items()},
             conclusion="success" if ran.ok else "failure",
+            repo=pull.head_repo,
+            branch=pull.head_branch,
         )
         return ran
 
@@ -292,13 +295,10 @@ class Workbench:
         """The example, which finds kquota on the PATH instead of installing it."""
         text = (EXAMPLES / name).read_text(encoding="utf-8")
         if self.installed:
-            text = re.sub(
-                r"(uses: kafka-quotas/[^\n]*\n +with: *)\{", r"\1{version: installed, ", text
-            )
-            text = re.sub(
-                r"(uses: kafka-quotas/[^\n]*\n +with:\n)( +)", r"\1\2version: installed\n\2", text
-            )
-            text = re.sub(r"run: pip install [^\n]*", "run: kquota --version", text)
+            text = re.sub(r"uses: kafka-quotas/\S+/setup@[^\n]*", "run: kquota --version", text)
+            ours = r"(uses: kafka-quotas/[^\n]*\n(?: +env:[^\n]*\n(?: {10}[^\n]*\n)*)? +with:"
+            text = re.sub(ours + r" *)\{", r"\1{version: installed, ", text)
+            text = re.sub(ours + r"\n)( +)", r"\1\2version: installed\n\2", text)
         return text
 
     def _stand_ins(self) -> None:
@@ -307,7 +307,7 @@ class Workbench:
             folder.mkdir(parents=True)
             indented = "".join(f"        {line.strip()}\n" for line in script.splitlines())
             (folder / "action.yml").write_text(STAND_IN.format(script=indented))
-        for name in (".github/actions", "reconciler"):
+        for name in (".github/actions", ".ci/locks", "reconciler"):
             shutil.copytree(
                 ROOT / name, self.product / name, ignore=shutil.ignore_patterns("__pycache__")
             )

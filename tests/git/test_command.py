@@ -6,6 +6,8 @@ import pytest
 
 from reconciler.errors import GitError
 from reconciler.git.command import environment, run
+from reconciler.git.refs import GitRefs
+from tests.git.commits import repository
 
 
 def test_variables_that_redirect_git_are_dropped_and_the_rest_is_kept():
@@ -52,3 +54,23 @@ def test_a_failure_carries_gits_own_last_words(tmp_path: Path):
     run(tmp_path, ("init", "--quiet"))
     with pytest.raises(GitError, match=r"git cat-file failed in .*: Not a valid object name"):
         run(tmp_path, ("cat-file", "-t", "0" * 39 + "x"))
+
+
+def test_a_folder_of_a_commit_that_looks_like_a_bare_repository_is_not_taken_for_one(
+    tmp_path: Path,
+):
+    """Its settings would decide how the records are fetched: `core.sshCommand` is any program."""
+    clone, witness = repository(tmp_path / "clone"), tmp_path / "executed"
+    planted = clone / "infra"
+    (planted / "objects").mkdir(parents=True)
+    (planted / "refs").mkdir()
+    (planted / "HEAD").write_text("ref: refs/heads/main\n")
+    (planted / "config").write_text(
+        f"[core]\n\tbare = false\n\tworktree = {clone}\n\tsshCommand = touch {witness} ;\n"
+        '[remote "origin"]\n\turl = ssh://example.org/x\n'
+    )
+    with pytest.raises(GitError, match="git ls-remote failed"):
+        GitRefs(top=planted, remote="origin").read("refs/kquota/inventory")
+    assert not witness.exists()
+    with pytest.raises(GitError, match="is a bare repository"):
+        run(planted, ("rev-parse", "--show-toplevel"))

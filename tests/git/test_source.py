@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.source import Source, without_secrets
+from reconciler.git.source import Source
 
 HERE = Path()
 
@@ -69,10 +69,3 @@ def test_what_is_no_address_or_would_leak_or_run_something_is_refused(text: str)
     with pytest.raises(GitError) as caught:
         Source.of(text, start=HERE)
     assert "secret" not in str(caught.value)
-
-
-def test_words_of_git_lose_what_stands_before_the_host():
-    assert (
-        without_secrets("fatal: unable to access 'https://bot:pw@h/a/': 403")
-        == "fatal: unable to access 'https://h/a/': 403"
-    )

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import (
+    Backing,
     DriftSeen,
     Dropped,
     Intend,
@@ -34,7 +35,11 @@ CHANGES = (
     Recorded(entity=ODD, key=Key.CONSUMER_BYTE_RATE, value=2.0**63, owner=OTHER),
     Recorded(entity=HOME, key=Key.CONNECTION_CREATION_RATE, value=3.0, owner=OTHER),
     Intend(entity=LITERAL, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=None, owner=OWNER)),
-    Intend(entity=ODD, key=Key.PRODUCER_BYTE_RATE, intent=Intent(value=0.1, owner=OWNER, at=9.0)),
+    Intend(
+        entity=ODD,
+        key=Key.PRODUCER_BYTE_RATE,
+        intent=Intent(value=0.1, owner=OWNER, at=9.0, backing=Backing(applied=7.0, owner=OWNER)),
+    ),
     DriftSeen(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=12.5),
     Orphaned(entity=HOME, key=Key.CONNECTION_CREATION_RATE),
     OverrideSet(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import InventoryError
-from reconciler.inventory.durable import append, replace
+from reconciler.inventory.durable import append, remove_leftovers, replace
 
 
 def test_a_file_is_replaced_whole_and_private(tmp_path: Path):
@@ -47,3 +47,16 @@ def test_a_full_disk_is_said_in_words():
     with pytest.raises(InventoryError, match="No space left"):
         append(Path("/dev/full"), b"x")
     assert os.path.exists("/dev/full")  # noqa: PTH110 - it must not have been removed
+
+
+def test_what_a_killed_replacement_left_is_removed_and_nothing_else(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    replace(path, b"1")
+    left = tmp_path / ".inventory.json.a1b2_c3d.new"
+    others = [tmp_path / name for name in (".inventory.json.lock", ".other.json.a1b2.new", "inventory.json.new")]  # fmt: skip
+    for one in (left, *others):
+        one.write_text("half")
+    remove_leftovers(path)
+    assert not left.exists()
+    assert path.read_bytes() == b"1"
+    assert all(one.exists() for one in others)

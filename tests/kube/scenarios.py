@@ -20,6 +20,7 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.kube.cluster_state import SecretUse, cluster_status, pending_cluster
+from reconciler.kube.namespace_limits import NamespaceLimits, excerpt
 from reconciler.kube.reasons import Reason
 from reconciler.kube.standing import cluster_problems, stand
 from reconciler.kube.status import document_status, pending_status
@@ -186,6 +187,7 @@ def _pending() -> dict[str, Any]:
 DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     **{reason: lambda error=error: failed(error) for reason, error in ERRORS.items()},
     Reason.DELETING: _deleting,
+    Reason.NAMESPACE_LIMIT: lambda: ran(world(None, excerpt(CREATED, NamespaceLimits()))),
     Reason.INVALID: lambda: ran(world(None, resource("a", ALICE, {RATE: -1}))),
     Reason.CLUSTER_NOT_FOUND: lambda: standing_alone({}),
     Reason.CLUSTER_INVALID: lambda: standing_alone({}, "prod"),

@@ -19,6 +19,7 @@ from reconciler.errors import (
 )
 from reconciler.kube import served
 from reconciler.kube.api import Api
+from reconciler.kube.cache import stripped
 from reconciler.kube.exchange import Patience
 from tests.fakes.clock import FakeClock
 from tests.kube.answering import Server, status
@@ -95,6 +96,26 @@ def test_a_listing_follows_its_pages_and_drops_managed_fields() -> None:
             {"limit": "1", "labelSelector": "a=b"},
             {"limit": "1", "labelSelector": "a=b", "continue": "next"},
         ]
+
+    asyncio.run(story())
+
+
+def test_a_page_that_is_too_large_is_asked_for_again_with_fewer_objects() -> None:
+    """Authors decide how large their objects are: a listing must not fail, or be held whole, by that."""
+    large = {"metadata": {"name": "a", "annotations": {"x": "y" * 250_000}}}
+
+    async def story() -> None:
+        def answer(seen: Any) -> Any:
+            first = int(seen.query.get("continue", "0"))
+            last = min(first + int(seen.query["limit"]), 300)
+            more = {"continue": str(last)} if last < 300 else {}
+            return {"items": [large] * (last - first), "metadata": {"resourceVersion": "5", **more}}
+
+        async with session(answer) as here:
+            listing = await here.api.list(served.CLIENT_QUOTAS, limit=250, keep=stripped)
+        assert len(listing.items) == 300
+        assert {str(one) for one in listing.items} == {"{'metadata': {'name': 'a'}}"}
+        assert [one.query["limit"] for one in here.server.seen][:3] == ["250", "62", "15"]
 
     asyncio.run(story())
 

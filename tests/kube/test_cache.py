@@ -1,6 +1,6 @@
 """The cache: what wakes a cluster, what was deleted, and what a complete listing replaces."""
 
-from reconciler.kube.cache import NOT_KEPT, Cache, slim
+from reconciler.kube.cache import Cache, slim
 
 
 def quota(
@@ -117,9 +117,10 @@ def test_clusters_wake_by_their_spec_and_when_they_go():
 
 
 def test_what_nobody_reads_is_not_kept():
-    obj = quota("a", managedFields=[{}], annotations={NOT_KEPT: "{}", "mine": "kept"})
-    assert slim(obj)["metadata"]["annotations"] == {"mine": "kept"}
-    assert "managedFields" not in slim(obj)["metadata"]
+    asked = {"kafka-quotas.io/requestedAt": "now"}
+    obj = quota("a", managedFields=[{}], ownerReferences=[{}], annotations={"mine": "x", **asked})
+    assert slim(obj)["metadata"]["annotations"] == asked
+    assert slim(obj)["metadata"].keys() & {"managedFields", "ownerReferences"} == set()
     assert "managedFields" in obj["metadata"]
 
 

@@ -125,9 +125,10 @@ def test_removals_that_a_guard_withholds_are_told_where_an_object_is_left_to_tel
     ran(made)
     found = ready(made)
     assert (found["reason"], found["status"]) == ("GuardRefused", "False")
-    assert "12 removals are withheld: 12 removals are more than the 10 that are allowed (allowed with spec.guards.maxRemovals)" in found["message"]  # fmt: skip
+    assert "2 removals are withheld: 10 of 10 removals of namespace team are used within 1h; 2 wait; the next is made at" in found["message"]  # fmt: skip
+    assert "(allowed with spec.guards.maxRemovals)" in found["message"]
     assert "--" not in found["message"]
-    assert len(made.kafka.truth.limits) == 15
+    assert len(made.kafka.truth.limits) == 5
 
 
 def test_a_failed_pass_leaves_facts_as_they_were_found():

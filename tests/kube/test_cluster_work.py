@@ -15,8 +15,16 @@ from reconciler.kube.cache import Cache
 from reconciler.kube.cluster_work import ClusterWork, Surroundings
 from reconciler.kube.inventory import KubeInventory, KubeRemovals
 from reconciler.kube.listing import Everything
+from reconciler.kube.namespace_limits import NamespaceLimits
+from reconciler.kube.removals import DefinitionGuard
 from reconciler.kube.resources import FINALIZER
-from reconciler.kube.served import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
+from reconciler.kube.served import (
+    CLIENT_QUOTA_DEFINITION,
+    CLIENT_QUOTAS,
+    CONFIG_MAPS,
+    DEFINITIONS,
+    QUOTA_CLUSTERS,
+)
 from reconciler.kube.settings import Settings
 from reconciler.kube.shards import Kept
 from reconciler.kube.writes import Writes
@@ -49,9 +57,17 @@ class Sessions:
 class World:
     """A QuotaCluster `prod`, its documents, and as many operators as a test begins."""
 
-    def __init__(self, *, patience: float = 600.0, from_file: bool = False, **spec: Any) -> None:
-        self.patience, self.fenced = patience, False
+    def __init__(
+        self,
+        *,
+        patience: float = 600.0,
+        from_file: bool = False,
+        limits: NamespaceLimits | None = None,
+        **spec: Any,
+    ) -> None:
+        self.patience, self.fenced, self.limits = patience, False, limits
         self.api = FakeKubeApi(namespace="ops")
+        self.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
         self.kafka = FakeCluster()
         self.sessions = Sessions(self.kafka)
         self.file: tuple[dict[str, Any], ...] | None = None
@@ -64,7 +80,7 @@ class World:
 
     def begin(self) -> None:
         """A new operator process: nothing is remembered."""
-        self.cache, self.audit = Cache(), MemoryAuditLog()
+        self.cache, self.audit = Cache(self.limits), MemoryAuditLog()
         clock = self.kafka.clock
         inventory = KubeInventory(self.api, self.cache, name="prod", namespace="ops")
         self.everything = Everything(
@@ -87,6 +103,7 @@ class World:
                 writes=Writes(self.api, cache=self.cache, clock=clock, identity="op"),
                 clock=clock,
                 audit=self.audit,
+                refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fenced=lambda: self.fenced,
                 looks_after=lambda cluster_id, name: name,
                 secret_of=lambda name: None,
@@ -154,14 +171,14 @@ def test_what_is_declared_is_applied_and_the_status_holds_the_record():
     assert world.reason("alice") == "Synced"
     (key,) = world.obj("alice")["status"]["keys"]
     assert (key["applied"], key["live"], key["desired"]) == (2048, 2048, 2048)
-    assert [one["outcome"] for one in world.audit.entries] == ["APPLIED"]
+    assert [one["outcome"] for one in world.audit.entries] == ["INTENDED", "APPLIED"]
 
 
 def test_a_batch_takes_three_writes_beside_the_statuses_and_the_next_pass_none():
     world = World()
     for name in ("a", "b", "c"):
         world.put(resource(name, entity(user=name), {RATE: 2048}))
-    world.turn()
+    world.turn(resync=True)  # As the first pass of a process is.
     written = world.writes()
     assert written.count(("apply", "clientquotas")) == 3
     assert len(written) == 6, written
@@ -185,7 +202,7 @@ def test_the_quota_cluster_says_when_it_is_due_again_and_not_while_it_fails():
 def test_a_restart_writes_nothing():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
-    world.turn()
+    world.turn(resync=True)
     world.writes()
     world.begin()
     world.turn(resync=True)
@@ -253,6 +270,19 @@ def test_a_key_that_left_its_document_is_removed_and_another_writers_is_not():
     world.change("alice", limits={"producerByteRate": 2048})
     world.turn()
     assert world.live() == {ALICE: (2048.0, 7000.0, None, None, None)}
+
+
+def test_drift_that_one_pass_observed_asks_for_another_pass_soon_and_is_confirmed_by_it():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    assert not world.turn().confirm
+    world.kafka.write(ALICE, RATE, 9000.0)
+    assert world.turn(resync=True).confirm
+    assert not world.turn().confirm
+    assert world.reason("alice") == "Drifted"
+    world.fenced = True
+    world.kafka.write(ALICE, RATE, 9001.0)
+    assert not world.turn().confirm, "nothing counts as drift after a takeover"
 
 
 def test_a_listing_that_fails_removes_nothing():
@@ -343,6 +373,46 @@ def test_an_invalid_document_freezes_what_it_owns_and_blocks_nobody():
     assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
 
 
+LONG = entity(user="\x01" * 32_767)
+
+
+def applied_before_the_bound(**spec: Any) -> World:
+    """A world with a document whose name is too long by now, and what it applied when it was not."""
+    world = World(policy="Sync", expectedClusterId="fake", confirmSync="fake")
+    world.kafka.cluster_id = "fake"
+    world.put(resource("long", ALICE, {RATE: 2048}, **spec))
+    world.turn()
+    world.kafka.write(ALICE, RATE, None)
+    world.kafka.write(LONG, RATE, 2048.0)
+    obj = world.obj("long")
+    obj["spec"]["entity"] = {"user": {"name": LONG[0]}}
+    world.begin()
+    return world
+
+
+def test_what_a_document_with_too_long_a_name_applied_stays_and_others_go_on():
+    world = applied_before_the_bound()
+    world.put(resource("bob", BOB, {RATE: 4096}))
+    for _ in range(2):
+        world.turn(resync=True)
+        assert (world.reason("long"), world.reason("bob")) == ("Invalid", "Synced")
+        assert world.live() == {LONG: limits(2048.0), BOB: limits(4096.0)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "live"),
+    [("Delete", {}), ("Retain", {LONG: limits(2048.0)})],
+    ids=["Delete", "Retain"],
+)
+def test_a_document_with_too_long_a_name_is_deleted_by_its_policy(policy: str, live: Any):
+    world = applied_before_the_bound(deletionPolicy=policy)
+    world.turn(resync=True)
+    world.delete("long")
+    world.turn(resync=True)
+    assert not world.exists("long")
+    assert world.live() == live
+
+
 def test_removals_are_counted_over_the_window_and_a_restart_forgets_none():
     world = World(guards={"maxRemovals": 2}, patience=10_000.0)
     for name in ("a", "b", "c"):
@@ -422,7 +492,7 @@ def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_aud
     with contextlib.suppress(KubernetesAway):  # The ledger cannot be written afterwards either.
         world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
-    assert [one["outcome"] for one in world.audit.entries] == ["APPLIED"]
+    assert [one["outcome"] for one in world.audit.entries] == ["INTENDED", "APPLIED"]
     assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
     world.api.before = None
     world.audit.entries.clear()

@@ -13,7 +13,11 @@ from reconciler.kube.conditions import (
     trouble_of,
 )
 from reconciler.kube.reasons import TABLE, Reason
-from tests.kube.scenarios import ERRORS
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from reconciler.render.names import escaped_lines
+from tests.kube.scenarios import ERRORS, HOME, ran, world
+from tests.kube.worlds import resource
 
 NOW, LATER = 1_704_067_200.0, 1_704_070_800.0
 THEN = "2024-01-01T00:00:00Z"
@@ -69,7 +73,7 @@ def test_a_damaged_time_is_replaced():
 
 @given(st.text(max_size=3000), st.integers(60, 2000))
 def test_sentences_are_cut_and_say_so(text, most):
-    found = bounded(text, most)
+    found, text = bounded(text, most), escaped_lines(text)
     assert len(found) <= most
     if len(text) <= most:
         assert found == text
@@ -138,9 +142,19 @@ def test_an_error_that_may_be_tried_again_is_never_told_as_stuck_nor_the_other_w
         if kind.retriable and kind is not errors.InventoryLocked:
             assert row.reconciling, kind
         if row.reconciling and not kind.retriable:
-            assert kind in {errors.StalePlan, errors.Interrupted}, kind
+            assert kind in {errors.StalePlan, errors.Interrupted, errors.LeaseLost}, kind
 
 
 def test_the_hint_is_part_of_what_admins_read():
     trouble = trouble_of(errors.ConfigError("wrong", hint="correct it"))
     assert trouble.message == "wrong; correct it"
+
+
+def test_a_second_spelling_of_an_address_that_is_in_sync_is_told_with_the_command_that_removes_it():
+    rate = Key.CONNECTION_CREATION_RATE
+    made = world({}, resource("a", HOME, {rate: 7}))
+    made.run()
+    made.kafka.write(entity(ip="0:0:0:0:0:0:0:1"), rate, 5.0)
+    (ready,) = [one for one in ran(made)["status"]["conditions"] if one["type"] == "Ready"]
+    assert (ready["status"], ready["reason"]) == ("False", Reason.TWIN_SPELLING)
+    assert "--names=ip=0:0:0:0:0:0:0:1 --delete=connection_creation_rate" in ready["message"]

@@ -43,7 +43,7 @@ class Here:
         if self.sandbox.settings.users:
             properties = {
                 "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "PLAIN",
+                "sasl.mechanism": "SCRAM-SHA-256",
                 "sasl.username": "reader",
             }
             spec.setdefault("secretRef", {"name": "login"})
@@ -90,7 +90,12 @@ def test_the_broker_is_asked_and_nothing_is_changed() -> None:
 def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
     async def test(here: Here) -> None:
         data = {"password": base64.b64encode(b"r").decode()}
-        here.api.put(SECRETS, {"metadata": {"name": "login", "namespace": "kafka"}, "data": data})
+        metadata = {
+            "name": "login",
+            "namespace": "kafka",
+            "annotations": {"kafka-quotas.io/quota-cluster": "prod"},
+        }
+        here.api.put(SECRETS, {"metadata": metadata, "data": data})
         verdict = await asked(here, BAD)
         assert verdict.source.startswith("sandbox ")
         assert "AlterConfigs" in verdict.why

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from reconciler.client import ClientConfig, Protocol
 from reconciler.client.config_keys import KEYS, Kind
 from reconciler.client.sasl import Plain, Scram
+from reconciler.client.secret import Secret
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
-from reconciler.kube.credentials import NONE, client_config, credentials_of
+from reconciler.kube.credentials import (
+    NONE,
+    Credentials,
+    client_config,
+    credentials_of,
+    granted_credentials,
+)
 from reconciler.manifest.cluster import from_spec
 from tests.servers.certs import Authority
 
@@ -40,7 +47,7 @@ def configured(
 
 
 SCRAM = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
-PLAIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+PLAIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
 JAAS = (
     "org.apache.kafka.common.security.scram.ScramLoginModule required"
     f' username="alice" password="{PLANTED}";'
@@ -73,7 +80,7 @@ def test_each_usual_way_to_write_a_login_is_understood(values: dict[str, str | b
 
 def test_the_secret_beats_the_properties_of_the_cluster_by_any_name() -> None:
     given = {"username": "alice", "sasl.mechanisms": "PLAIN", "password": PLANTED}
-    config = configured({**SCRAM, "sasl.username": "bob"}, given)
+    config = configured({**SCRAM, "security.protocol": "SASL_SSL", "sasl.username": "bob"}, given)
     assert isinstance(config.sasl, Plain)
     assert password_of(config) == ("alice", PLANTED)
 
@@ -198,3 +205,73 @@ def test_a_call_takes_twenty_seconds_at_most_unless_somebody_says_otherwise() ->
     assert timeouts() == (20.0, 20.0)
     assert timeouts(**{"default.api.timeout.ms": "45000"}) == (30.0, 45.0)
     assert timeouts(**{"request.timeout.ms": "5000"}) == (5.0, 60.0)
+
+
+# ---- who may use a Secret, and where it is sent ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("annotations", "granted"),
+    [
+        ({}, False),
+        (None, False),
+        ({"kafka-quotas.io/quota-cluster": ""}, False),
+        ({"kafka-quotas.io/quota-cluster": "production"}, False),
+        ({"kafka-quotas.io/quota-cluster": "*"}, False),
+        ({"kafka-quotas.io/quota-cluster": "prod"}, True),
+        ({"kafka-quotas.io/quota-cluster": "test, prod"}, True),
+    ],
+)
+def test_a_secret_is_read_only_for_the_quota_clusters_that_it_names(
+    annotations: dict[str, str] | None, granted: bool
+) -> None:
+    metadata = {"name": "login", "namespace": "ops", "annotations": annotations}
+    obj = {"metadata": metadata, "data": {"password": base64.b64encode(b"planted-pw").decode()}}
+    if granted:
+        assert granted_credentials(obj, "prod").texts["sasl.password"].reveal() == "planted-pw"
+        return
+    with pytest.raises(CredentialsError) as caught:
+        granted_credentials(obj, "prod")
+    assert "kubectl --namespace ops annotate --overwrite secret login kafka-quotas.io/quota-cluster=" in str(caught.value)  # fmt: skip
+    assert "planted" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("properties", "refused"),
+    [
+        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, True),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, False),
+        (
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "ssl.endpoint.identification.algorithm": "",
+            },
+            True,
+        ),
+        (
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "enable.ssl.certificate.verification": "false",
+            },
+            True,
+        ),
+        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}, False),
+    ],
+)
+def test_a_password_goes_only_to_a_broker_whose_certificate_and_name_are_checked(
+    properties: dict[str, str], refused: bool
+) -> None:
+    cluster = from_spec("prod", {"bootstrapServers": "b:9092", "properties": properties})
+    credentials = Credentials(
+        name="ops/login",
+        version="1",
+        texts={"sasl.username": Secret("alice"), "sasl.password": Secret("planted-pw")},
+    )
+    if refused:
+        with pytest.raises(ConfigError, match="sends the secret itself"):
+            client_config(cluster, credentials, allow_references=False)
+    else:
+        assert client_config(cluster, credentials, allow_references=False).sasl is not None
+    assert client_config(cluster, credentials, allow_references=True).sasl is not None

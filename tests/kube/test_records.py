@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
+from reconciler.kube.holdings import live_documents, rest_of
 from reconciler.kube.records import (
     DEPARTED,
     drift_of,
     entity_of,
     entries_of,
-    live_documents,
     owned_from,
     release,
-    rest_of,
     written,
 )
 from reconciler.kube.resources import time_text

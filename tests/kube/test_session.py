@@ -48,7 +48,12 @@ class Here:
         values = {"username": username, "password": word}
         values = {key: text for key, text in values.items() if text} | more
         data = {key: base64.b64encode(text.encode()).decode() for key, text in values.items()}
-        self.api.put(SECRETS, {"metadata": {"name": "login", "namespace": "kafka"}, "data": data})
+        metadata = {
+            "name": "login",
+            "namespace": "kafka",
+            "annotations": {"kafka-quotas.io/quota-cluster": "test, prod"},
+        }
+        self.api.put(SECRETS, {"metadata": metadata, "data": data})
 
     def cluster(self, **properties: str) -> QuotaCluster:
         spec = {
@@ -61,6 +66,10 @@ class Here:
             },
         }
         return from_spec("prod", spec)
+
+    def connections(self) -> set[asyncio.Task[object]]:
+        """Open connections of the broker."""
+        return {task for doors in self.sandbox._doors.values() for task in doors.tasks}
 
     async def answering(self) -> str:
         client = await self.keeper.for_(self.cluster())
@@ -222,6 +231,35 @@ def test_an_incomplete_secret_keeps_the_session_and_says_which_key() -> None:
         problem = here.keeper.state("prod").problem
         assert isinstance(problem, CredentialsError)
         assert (problem.reason, "password" in problem.keys) == ("SecretKeyMissing", True)
+
+    story(test)
+
+
+def test_a_secret_that_no_longer_names_the_cluster_ends_the_session_and_those_it_replaced() -> None:
+    async def test(here: Here) -> None:
+        here.write("alice", "first-planted")
+        replaced = await here.keeper.for_(here.cluster())
+        await replaced.cluster()
+        here.write("bob", "second-planted")
+        current = await here.keeper.for_(here.cluster())
+        await current.cluster()
+        connections = here.connections()
+        assert len(connections) > 1
+        secret = here.api.find(SECRETS, "kafka", "login")
+        secret["metadata"]["annotations"]["kafka-quotas.io/quota-cluster"] = "test"
+        here.api.put(SECRETS, secret)
+        for _ in range(2):
+            with pytest.raises(
+                CredentialsError, match="is not given to QuotaCluster prod"
+            ) as caught:
+                await here.keeper.for_(here.cluster())
+            assert caught.value.reason == "SecretInvalid"
+        assert here.keeper.current("prod") is None
+        assert here.keeper.state("prod").version == ""
+        _, still_open = await asyncio.wait(connections, timeout=10)
+        assert still_open == set()
+        here.write("bob", "second-planted")
+        assert await here.answering() == here.sandbox.cluster_id
 
     story(test)
 

@@ -12,10 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
+from reconciler.inventory import format as records_format
+from reconciler.inventory.format import ClusterRecords
 from reconciler.inventory.writers import KnownWriter, Writer
 from reconciler.kube import shards
 from reconciler.kube.layouts import ONE, Layout, current, name_of_part, part_of
-from reconciler.kube.shards import PART_BYTES, Kept, config_maps, diff, read, selector, unpacked
+from reconciler.kube.parts import PART_LIMITS, PartLimits, gzip_of, split
+from reconciler.kube.shards import Kept, config_maps, diff, read, selector, unpacked
+from reconciler.quota.budgets import RemovalCount
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.owned import Intent, Orphaned, Owned, Owner, Recorded
@@ -31,8 +35,24 @@ def kept(*changes, **more):
     return Kept(rest=Owned(cluster_id=ID).with_changes(changes), **more)
 
 
-def maps(value, namespace="kquota"):
-    return config_maps(value, namespace=namespace)[1]
+def maps(value, namespace="kquota", limits=PART_LIMITS):
+    return config_maps(value, namespace=namespace, limits=limits)[1]
+
+
+def part(owned, series, name):
+    """One ConfigMap that holds just this, whatever its layout."""
+    (whole,) = maps(NOTHING, "x").values()
+    labels = {**whole["metadata"]["labels"], "kafka-quotas.io/records": series}
+    content = records_format.encode({ID: ClusterRecords(owned=owned)})
+    return {
+        **whole,
+        "metadata": {**whole["metadata"], "name": name, "labels": labels},
+        "binaryData": {"content": base64.b64encode(gzip_of(content)).decode()},
+    }
+
+
+SMALL = PartLimits(packed=16_000)
+"""Parts that a few hundred records fill."""
 
 
 def many(count, *, names=30, seed=1):
@@ -49,7 +69,13 @@ def many(count, *, names=30, seed=1):
     ]
 
 
-@given(FEW, st.dictionaries(st.floats(0, 4e9), st.integers(1, 50), max_size=4))
+REMOVALS = st.builds(
+    RemovalCount, at=st.floats(0, 4e9), tenant=st.sampled_from(["", "a", "b"]), count=st.integers(1, 50),
+    owned=st.integers(0, 99), owned_by_all=st.integers(0, 99),
+)  # fmt: skip
+
+
+@given(FEW, st.lists(REMOVALS, max_size=4).map(tuple))
 def test_everything_reads_back(changes, removals):
     writer = KnownWriter(writer=Writer(id="operator", what="kquota operator"), seen=3.5)
     value = kept(*changes, removals=removals, writers={"operator": writer})
@@ -69,9 +95,9 @@ def test_everything_reads_back_from_several_parts(changes, parts):
             "records": replace(rest, intents={}, overrides={}),
             "ledger": Owned(cluster_id=ID, intents=rest.intents, overrides=rest.overrides),
         }
-        for number, content in enumerate(shards._parts(halves[series], {}, parts)):
+        for number, share in enumerate(split(halves[series], parts)):
             name = name_of_part(f"kquota-{shards.hash_of(ID)}-{series}", layout, number)
-            made[name] = shards._config_map(ID, series, content, name=name, namespace="x")
+            made[name] = part(share, series, name)
     back = read(ID, made.values())
     assert back.rest == replace(value.rest, known=True)
     assert back.layouts == count
@@ -125,7 +151,7 @@ def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
     value = kept(*many(8000))
     laid_out, made = config_maps(value, namespace="kquota")
     assert laid_out.layouts["records"].parts >= 2
-    assert max(sizes(made)) <= PART_BYTES
+    assert max(sizes(made)) <= PART_LIMITS.packed
     assert all(len(json.dumps(one)) < 1_000_000 for one in made.values())
     assert read(ID, made.values()).rest == value.rest
 
@@ -144,7 +170,7 @@ def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_par
     before, there = config_maps(kept(), namespace="x")
     value = replace(before, rest=Owned(cluster_id=ID, intents=intents))
     during, under_way = config_maps(value, namespace="x")
-    assert max(sizes(under_way)) <= PART_BYTES
+    assert max(sizes(under_way)) <= PART_LIMITS.packed
     assert read(ID, under_way.values()).rest == value.rest
     after, left = config_maps(replace(during, rest=Owned(cluster_id=ID)), namespace="x")
     assert len(left) == 1
@@ -170,38 +196,30 @@ def test_a_batch_of_a_hundred_documents_costs_two_writes():
     assert diff(during, there).writes == 1
 
 
-def test_one_changed_pair_touches_one_part_of_many(small):
-    value, there = config_maps(kept(*many(500)), namespace="x")
+def test_one_changed_pair_touches_one_part_of_many():
+    value, there = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
     subject = next(iter(value.rest.records))
     changed = replace(value, rest=value.rest.with_changes([Orphaned(entity=subject, key=RATE)]))
-    difference = diff(there, config_maps(changed, namespace="x")[1])
+    difference = diff(there, config_maps(changed, namespace="x", limits=SMALL)[1])
     assert difference.writes == 1
     assert len(difference.update) == 1
 
 
-def test_more_than_the_largest_layout_takes_is_an_error(monkeypatch):
-    monkeypatch.setattr(shards, "MOST_PARTS", 2)
-    monkeypatch.setattr(shards, "PART_BYTES", 2000)
+def test_more_than_the_largest_layout_takes_is_an_error():
     with pytest.raises(InventoryError, match="do not fit"):
-        config_maps(kept(*many(300)), namespace="x")
+        maps(kept(*many(300)), limits=PartLimits(packed=2000, parts=2))
 
 
 # ---- layouts and crashes -------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Parts that a few hundred records fill."""
-    monkeypatch.setattr(shards, "PART_BYTES", 16_000)
-
-
 @pytest.mark.parametrize("deleted", [True, False])
 @pytest.mark.parametrize("written", [set(), {0}, {1}, {0, 1}, {0, 2, 3}, set(range(64))])
-def test_a_crash_between_two_layouts_leaves_one_of_them(small, written, deleted):
+def test_a_crash_between_two_layouts_leaves_one_of_them(written, deleted):
     """New parts are created before old ones go: until all are there, the old layout counts."""
-    old, there = config_maps(kept(*many(40)), namespace="x")
+    old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
     grown = replace(old, rest=old.rest.with_changes(many(500, seed=2)))
-    new, wanted = config_maps(grown, namespace="x")
+    new, wanted = config_maps(grown, namespace="x", limits=SMALL)
     difference = diff(there, wanted)
     created = [one for one in difference.create if "-records-" in one["metadata"]["name"]]
     some = [one for number, one in enumerate(created) if number in written]
@@ -216,17 +234,19 @@ def test_a_crash_between_two_layouts_leaves_one_of_them(small, written, deleted)
     assert back.layouts["records"] == new.layouts["records"]
 
 
-def test_a_missing_part_is_damage_and_not_less(small):
-    _, made = config_maps(kept(*many(500)), namespace="x")
+def test_a_missing_part_is_damage_and_not_less():
+    _, made = config_maps(kept(*many(500)), namespace="x", limits=SMALL)
     lost = next(name for name in made if "-records-" in name)
     with pytest.raises(InventoryError, match="missing"):
         read(ID, [one for name, one in made.items() if name != lost])
 
 
-def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write(small):
-    old, there = config_maps(kept(*many(40)), namespace="x")
-    wanted = maps(replace(old, rest=old.rest.with_changes(many(500, seed=2))), "x")
-    again = config_maps(read(ID, [*there.values(), *wanted.values()]), namespace="x")[1]
+def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write():
+    old, there = config_maps(kept(*many(40)), namespace="x", limits=SMALL)
+    wanted = maps(replace(old, rest=old.rest.with_changes(many(500, seed=2))), "x", SMALL)
+    again = config_maps(read(ID, [*there.values(), *wanted.values()]), namespace="x", limits=SMALL)[
+        1
+    ]
     stale = diff({**there, **wanted}, again)
     assert (stale.create, stale.update) == ((), ())
     assert all("-0-0of1" in name for name in stale.delete)
@@ -307,12 +327,11 @@ def test_records_of_another_cluster_id_are_damage():
 
 
 def test_a_pair_in_two_parts_is_damage():
-    parts = shards._parts(kept(*many(3)).rest, {}, 1)
     layout = Layout(serial=1, parts=2)
     several = []
     for number in range(2):
         name = name_of_part(f"kquota-{shards.hash_of(ID)}-records", layout, number)
-        several.append(shards._config_map(ID, "records", parts[0], name=name, namespace="x"))
+        several.append(part(kept(*many(3)).rest, "records", name))
     with pytest.raises(InventoryError, match="repeats"):
         read(ID, several)
 
@@ -362,5 +381,20 @@ def test_what_is_damaged_is_written_anew():
 
 
 def test_removals_are_readable_without_a_tool():
-    made = maps(kept(removals={5.5: 2, 1.0: 3}))
-    assert [one["data"] for one in made.values()] == [{"removals": "[[1.0, 3], [5.5, 2]]"}]
+    counts = [
+        RemovalCount(at=at, tenant=tenant, count=count, owned=20, owned_by_all=90)
+        for at, tenant, count in ((1.0, "a", 3), (5.5, "a", 2), (5.5, "b", 1))
+    ]
+    made = maps(kept(removals=tuple(counts)))
+    assert [one["data"] for one in made.values()] == [
+        {
+            "removals": "[[1.0, 3], [5.5, 3]]",
+            "budgets": '[[1.0, 3, "a", 20, 90], [5.5, 2, "a", 20, 90], [5.5, 1, "b", 20, 90]]',
+        }
+    ]
+
+
+def test_removals_of_an_earlier_version_are_read():
+    (one,) = maps(NOTHING).values()
+    found = read(ID, [{**one, "data": {"removals": "[[1.0, 3]]"}}]).removals
+    assert [(count.at, count.tenant, count.count) for count in found] == [(1.0, "", 3)]

@@ -133,10 +133,22 @@ def test_metadata_of_the_api_server_makes_no_document_invalid():
     assert standing.claim.declaration.labels == (("x", "y" * 63),)
 
 
-def test_a_name_of_ten_thousand_characters_is_a_name():
-    assert stand(resource("a", entity(user="x" * 10_000), {RATE: 4096}), cluster()).kind is (
-        Kind.ACCEPTED
-    )
+@pytest.mark.parametrize("name", ["x" * 512, "é" * 256])
+def test_a_name_of_512_bytes_may_be_declared(name):
+    assert stand(resource("a", entity(user=name), {RATE: 4096}), cluster()).kind is Kind.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("x" * 513, "512 characters"), ("é" * 257, "512 bytes"), ("x" * 32_767, "512")],
+)
+def test_a_longer_name_that_was_stored_before_the_bound_is_said_to_be_too_long(name, says):
+    standing = stand(resource("a", entity(user=name), {RATE: 4096}), cluster())
+    assert standing.kind is Kind.INVALID
+    assert standing.freezes
+    (message,) = standing.messages
+    assert says in message
+    assert len(message) < 200
 
 
 def test_a_claim_that_does_not_fit_its_kind_cannot_be_built():

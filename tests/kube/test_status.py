@@ -469,9 +469,9 @@ def test_a_request_is_answered_by_the_pass_that_saw_it_and_not_before():
 
 
 LONG = (
-    entity(user="x" * 32_767, client_id="y" * 32_767),
-    entity(user="\u202e" * 10_000),
-    entity(user='"\\' * 10_000, client_id=DEFAULT),
+    entity(user="x" * 512, client_id="y" * 512),
+    entity(user="\u202e" * 170),
+    entity(user='"\\' * 256, client_id=DEFAULT),
 )
 
 
@@ -485,6 +485,15 @@ def test_the_longest_names_give_statuses_that_the_api_server_takes(subject):
     assert len(status["entity"]) <= MOST_ENTITY
     assert len(repr(status)) < 12_000
     assert made.load()[1] == made.owned
+
+
+def test_a_name_stored_before_the_bound_gives_a_small_status_too():
+    made = world(None, resource("a", entity(user="\x01" * 32_767), {RATE: 4096}))
+    status = ran(made)["status"]
+    assert faults("ClientQuota", status) == []
+    assert len(status["entity"]) <= MOST_ENTITY
+    assert len(repr(status)) < 12_000
+    assert made.reason("team/a") == "Invalid"
 
 
 def test_held_documents_never_name_whom_they_wait_for():

@@ -89,6 +89,10 @@ class Client:
             text = await response.text()
             return response.status, json.loads(text) if text.startswith("{") else text
 
+    async def connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, _, port = self._url.removeprefix("https://").rpartition(":")
+        return await asyncio.open_connection(host, int(port), ssl=self._context)
+
     async def subject(self) -> str:
         """The common name that the server shows to a new connection."""
         host, _, port = self._url.removeprefix("https://").rpartition(":")
@@ -161,9 +165,105 @@ def test_nonsense_is_a_bad_request(
 def test_a_body_beyond_measure_is_not_read(authority: Authority, files: tuple[Path, Path]) -> None:
     async def test(client: Client, told: Told, _: Certificate) -> None:
         assert (await client.post(b" " * (LARGEST_BODY + 1)))[0] == 413
-        assert (await client.post(review(quota(), padding="x" * (2**20))))[0] == 200
+        assert (await client.post(review(quota(), padding="x" * (2**19))))[0] == 200
 
     story(authority, files, test)
+
+
+def test_bodies_that_are_too_many_together_are_not_read(
+    authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "MOST_BYTES", 100_000)
+
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        told.gate.clear()
+        large = review(quota(), padding="x" * 60_000)
+        first = asyncio.ensure_future(client.post(large))
+        await told.asked_for(1)
+        status, words = await client.post(large)
+        assert (status, words) == (503, "too many requests are under way\n")
+        assert (await asyncio.gather(first, release(told)))[0][0] == 200
+        assert (await client.post(large))[0] == 200
+
+    async def release(told: Told) -> None:
+        told.gate.set()
+
+    story(authority, files, test)
+
+
+def test_a_body_that_does_not_come_ends_the_connection(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        reader, writer = await client.connected()
+        writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+        assert (await reader.read()).startswith(b"HTTP/1.1 408")
+        writer.close()
+
+    story(authority, files, test, budget=0.1)
+
+
+@pytest.mark.parametrize("begin", [b"", b"POST /validate HTTP/1.1\r\nHost: "])
+def test_a_connection_that_sends_no_request_is_closed(
+    authority: Authority, files: tuple[Path, Path], begin: bytes
+) -> None:
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        reader, writer = await client.connected()
+        writer.write(begin)
+        assert await reader.read() == b""
+        writer.close()
+        assert (await client.post(review(quota())))[0] == 200
+
+    story(authority, files, test, idle=0.1)
+
+
+def test_a_connection_too_many_is_hung_up_on(
+    authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "MOST_CONNECTIONS", 2)
+
+    async def test(client: Client, told: Told, _: Certificate) -> None:
+        kept = [await client.connected() for _ in range(2)]
+        with pytest.raises((aiohttp.ClientError, OSError)):
+            await client.post(review(quota()))
+        for _, writer in kept:
+            writer.close()
+            await writer.wait_closed()
+
+    story(authority, files, test)
+
+
+def test_only_callers_of_the_authority_are_talked_to_where_one_is_named(
+    authority: Authority, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    callers = Authority.make(tmp_path / "callers")
+    known = callers.client("kube-apiserver")
+    strangers = Authority.make(tmp_path / "strangers").client("kube-apiserver")
+
+    async def run() -> None:
+        certificate = Certificate(chain=files[0], key=files[1], client_ca=callers.certificate_file)
+        async with Webhook(address("127.0.0.1:0"), certificate, Told()) as server:
+            for identity, answered in ((known, True), (None, False), (strangers, False)):
+                async with aiohttp.ClientSession() as session:
+                    context = authority.client_context(identity)
+                    client = Client(session, f"https://127.0.0.1:{server.port}", context)
+                    if answered:
+                        assert (await client.post(review(quota())))[0] == 200
+                    else:
+                        with pytest.raises((aiohttp.ClientError, OSError)):
+                            await client.post(review(quota()))
+
+    asyncio.run(run())
+
+
+def test_authorities_of_callers_that_are_none_are_told_at_the_start(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "ca.pem").write_text("nothing")
+    with pytest.raises(ConfigError, match="authorities of the webhook's callers"):
+        Certificate(chain=files[0], key=files[1], client_ca=tmp_path / "ca.pem")
+    with pytest.raises(UsageError, match="--webhook-client-ca needs --webhook-address"):
+        Settings(identity="a", operator_namespace="b", webhook_client_ca=tmp_path / "ca.pem")
 
 
 def test_other_paths_and_methods_are_not_served(

@@ -12,7 +12,8 @@ from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.kube import shards
 from reconciler.kube.events import Happening, cluster_transitions, transitions
-from reconciler.kube.records import live_documents, owned_from, release, rest_of
+from reconciler.kube.holdings import live_documents, rest_of
+from reconciler.kube.records import owned_from, release
 from reconciler.kube.resources import FINALIZER, document_of
 from reconciler.kube.standing import gather, stand
 from reconciler.kube.status import cluster_status, document_status, unchanged

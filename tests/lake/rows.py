@@ -136,11 +136,11 @@ class Watched(Store):
         self.refuses = ""
         self._noting = threading.Lock()
 
-    def find(self, path: str) -> bytes | None:
+    def find(self, path: str, *, most: int | None = None) -> bytes | None:
         self._check(path)
         with self._noting:
             self.found.append(path)
-        return super().find(path)
+        return super().find(path, most=most)
 
     def get_range(self, path: str, start: int, end: int) -> bytes:
         self._check(path)

@@ -13,9 +13,10 @@ from reconciler.lake import address
         ("memory://", "memory", "memory://"),
         ("s3://bucket/some/folder/", "s3", "s3://bucket/some/folder"),
         ("s3a://bucket", "s3", "s3a://bucket"),
+        ("s3://bucket/env@prod", "s3", "s3://bucket/env@prod"),
         ("gs://bucket/x", "gs", "gs://bucket/x"),
         ("az://container/x", "az", "az://container/x"),
-        ("https://me:secret@host/evidence", "https", "https://host/evidence"),
+        ("https://me:secret@host/evidence", "https", "https://(hidden)@host/evidence"),
     ],
 )
 def test_addresses_are_read_and_shown_without_secrets(typed: str, scheme: str, shown: str) -> None:

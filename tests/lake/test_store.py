@@ -237,8 +237,8 @@ def test_a_password_never_goes_over_plain_http_to_another_machine() -> None:
     with pytest.raises(LakeError, match="a password goes over https:// only") as caught:
         store.opened("http://me:secret@example.org/a@b")
     assert "secret" not in str(caught.value)
-    assert store.opened("https://me:secret@example.org/a@b").shown == "https://example.org/a@b"
-    assert store.opened("http://example.org/a@b").shown == "http://example.org/a@b"
+    assert store.opened("https://me:secret@example.org/a").shown == "https://(hidden)@example.org/a"
+    assert store.opened("http://example.org/a@b").shown == "http://(hidden)"
 
 
 def test_an_address_where_nobody_listens_is_an_error_without_secrets(

@@ -361,3 +361,12 @@ def test_between_two_passes_there_is_always_the_gap_and_every_message_is_seen(
         assert all(began >= said[key] for key, began in seen.items())
 
     Stage(pace=pace, takes=takes, chance=chance).play(story)
+
+
+def test_what_one_observation_does_not_prove_is_observed_again_soon() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(110.0)
+        assert stage.began == pytest.approx([0.0, 3.0, 6.0, 100.0])
+        assert [one.resync for one in stage.wakes] == [True, False, False, True]
+
+    Stage(ends=[Turn(confirm=True), Turn(confirm=True)]).play(story)

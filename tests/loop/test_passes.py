@@ -3,6 +3,7 @@ from dataclasses import replace
 
 from reconciler.errors import ConnectError, InventoryError
 from reconciler.loop import MemoryRemovals, Passes, RemovalWindow
+from reconciler.quota.budgets import RemovalCount
 from reconciler.quota.guards import Guard
 from reconciler.quota.policy import DriftMode, Policy, Rules
 from reconciler.quota.report import Pass
@@ -75,7 +76,7 @@ def test_a_removal_is_counted_before_it_is_sent() -> None:
     loop.run(USERS)
     counted: list[int] = []
     loop.world.cluster.faults.before = lambda request: (
-        counted.append(sum(loop.store.counts.values())) if request == "alter" else None
+        counted.append(sum(one.count for one in loop.store.counts)) if request == "alter" else None
     )
     loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
     assert counted == [1]
@@ -88,7 +89,7 @@ def test_a_removal_that_the_broker_refused_is_not_counted() -> None:
     made = loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]})
     assert made.outcome is not None
     assert [pair.word for pair in made.outcome.pairs] == ["REJECTED"]
-    assert loop.store.counts == {}
+    assert loop.store.counts == ()
 
 
 def test_a_removal_of_unknown_fate_is_counted_once_however_often_it_is_tried() -> None:
@@ -99,10 +100,10 @@ def test_a_removal_of_unknown_fate_is_counted_once_however_often_it_is_tried() -
     for _ in range(3):
         made = loop.run(fewer, **at_most(1))
         assert not made.withheld
-    assert sum(loop.store.counts.values()) == 1
+    assert sum(one.count for one in loop.store.counts) == 1
     loop.world.cluster.faults.unknown.clear()
     assert loop.run(fewer, **at_most(1)).in_order
-    assert sum(loop.store.counts.values()) == 1
+    assert sum(one.count for one in loop.store.counts) == 1
 
 
 def test_removals_that_cannot_be_written_down_are_not_made() -> None:
@@ -119,7 +120,7 @@ def test_removals_that_cannot_be_written_down_are_not_made() -> None:
 
 def test_removals_that_cannot_be_read_end_the_pass_before_the_cluster_is_asked() -> None:
     class Damaged(MemoryRemovals):
-        async def load(self) -> dict[float, int]:
+        async def load(self) -> tuple[RemovalCount, ...]:
             raise InventoryError("removals.json is damaged")
 
     loop = Loop(World(), store=Damaged())

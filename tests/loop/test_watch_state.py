@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
 from reconciler.loop.watch_state import Remembered, WatchState, _decoded, _encoded
+from reconciler.quota.budgets import RemovalCount
+
+COUNT = RemovalCount(at=1.5, tenant="team", count=3, owned=20, owned_by_all=30)
 
 
 def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path):
@@ -17,12 +20,12 @@ def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path):
     state = WatchState(path)
     assert state.now == Remembered()
     state.remember(commit="a" * 40, refused="b" * 40)
-    asyncio.run(state.removals("prod").save({1.5: 3}))
+    asyncio.run(state.removals("prod").save([COUNT]))
     again = WatchState(path)
     assert again.now.commit == "a" * 40
     assert again.now.refused == "b" * 40
-    assert asyncio.run(again.removals("prod").load()) == {1.5: 3}
-    assert asyncio.run(again.removals("test").load()) == {}
+    assert asyncio.run(again.removals("prod").load()) == (COUNT,)
+    assert asyncio.run(again.removals("test").load()) == ()
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -76,9 +79,14 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
         WatchState(tmp_path / "watch.json")
 
 
-COUNTS = st.dictionaries(
-    st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 10**6), max_size=5
-)
+NUMBERS = st.integers(0, 10**6)
+COUNTS = st.lists(
+    st.builds(
+        RemovalCount, at=st.floats(allow_nan=False, allow_infinity=False), tenant=st.text(max_size=5), count=NUMBERS,
+        owned=NUMBERS, owned_by_all=NUMBERS,
+    ),
+    max_size=5,
+).map(tuple)  # fmt: skip
 
 
 @given(

@@ -59,8 +59,8 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
     "label key": (USER.replace("name: a\n", "name: a\n  labels: {on: x}\n", 1) + "    producerByteRate: 5\n", 5, 12, "in quotes"),
     "bad resource name": (USER.replace("name: a\n", "name: A_b\n", 1) + "    producerByteRate: 5\n", 4, 9, "no name of a resource"),
     "bad namespace": (USER.replace("name: a\n", "name: a\n  namespace: a.b\n", 1) + "    producerByteRate: 5\n", 5, 14, "no name of a namespace"),
-    "long name": (USER.replace("alice", "x" * 32768) + "    producerByteRate: 5\n", 8, 18, "longer than 32767"),
-    "long name in bytes": (USER.replace("alice", "é" * 16384) + "    producerByteRate: 5\n", 8, 11, "32768 bytes"),
+    "long name": (USER.replace("alice", "x" * 513) + "    producerByteRate: 5\n", 8, 18, "longer than 512"),
+    "long name in bytes": (USER.replace("alice", "é" * 257) + "    producerByteRate: 5\n", 8, 11, "514 bytes"),
 }  # fmt: skip
 
 

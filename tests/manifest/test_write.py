@@ -133,8 +133,9 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
     alice = entity(user="alice")
     state = State(
         limits={
-            alice: (1024.0, 1000000.0000005, None, None, 5.0),
+            alice: (1024.0, 1e-07, None, None, 5.0),
             entity(user=""): LIMIT,
+            entity(user="é" * 257): LIMIT,
             entity(user="\ud800"): LIMIT,
             entity(ip="0:0:0:0:0:0:0:1"): (None, None, None, None, 5.0),
         },
@@ -152,6 +153,7 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
         ({"user": "alice"}, "connection_creation_rate", "connectionCreationRate does not belong on this form of entity"),
         ({"user": "alice"}, "consumer_byte_rate", "consumerByteRate must be a whole number (bytes/s per broker)"),
         ({"user": "alice"}, "odd_rate", "a key that manifests do not know"),
+        ({"user": "é" * 257}, "producer_byte_rate", "a user name of more than 512 bytes"),
     ]  # fmt: skip
     assert {one.entity for one in load_files([("f", made.text)]).declarations} == {alice}
 
@@ -212,3 +214,12 @@ def test_two_entities_never_share_a_name_and_every_name_is_one(
 def test_odd_names_have_names_of_their_own() -> None:
     made = {document_name(entity(user=name)) for name in ODD_NAMES}
     assert len(made) == len(ODD_NAMES)
+
+
+def test_a_value_within_kafkas_epsilon_of_a_whole_number_is_exported_as_that_number() -> None:
+    alice = entity(user="alice")
+    state = State(limits={alice: (1000000.0000005, 999999.9999995, 50.0000005, None, None)})
+    made = export(state, cluster="prod")
+    assert made.complete
+    (read,) = load_files([("f", made.text)]).declarations
+    assert read.limits == (1000000.0, 1000000.0, 50.0000005, None, None)

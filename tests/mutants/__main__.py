@@ -22,9 +22,10 @@ from tests.mutants.fault import Fault
 ROOT = Path(__file__).resolve().parents[2]
 FAULTS = (*core.FAULTS, *rim.FAULTS, *hosts.FAULTS, *recorded.FAULTS)
 SECONDS = 90
+BASELINE_SECONDS = 900  # all the tests of all faults, once
 WORKERS = max(2, os.cpu_count() or 2)
 COPIED = ("reconciler", "tests")
-LINKED = ("pyproject.toml", "crds", "docs", "examples", "README.md")
+LINKED = ("pyproject.toml", "crds", "charts", "docs", "examples", "README.md")
 PYTEST = (
     "-m",
     "pytest",
@@ -77,7 +78,7 @@ def copy_project(folder: Path) -> Path:
     return folder
 
 
-def run_tests(folder: Path, tests: Iterable[str]) -> tuple[int, str]:
+def run_tests(folder: Path, tests: Iterable[str], *, seconds: float = SECONDS) -> tuple[int, str]:
     """Exit code and the end of the output; a run that takes too long counts as red, for a fault may hang."""
     environment = {
         **os.environ,
@@ -87,10 +88,10 @@ def run_tests(folder: Path, tests: Iterable[str]) -> tuple[int, str]:
     try:
         done = subprocess.run(
             [sys.executable, *PYTEST, *tests],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS,
+            cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=seconds,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return RED, f"no end within {SECONDS} s"
+        return RED, f"no end within {seconds} s"
     return done.returncode, done.stdout[-1_500:]
 
 
@@ -128,7 +129,8 @@ def run(faults: Sequence[Fault]) -> list[Verdict]:
                 folders.put(folder)
 
         baseline = folders.get()
-        code, output = run_tests(baseline, sorted({one for fault in faults for one in fault.tests}))
+        tests = sorted({test for fault in faults for test in fault.tests})
+        code, output = run_tests(baseline, tests, seconds=BASELINE_SECONDS)
         folders.put(baseline)
         if code != GREEN:
             raise SystemExit(f"the tests are not green without any fault:\n{output}")

@@ -9,6 +9,8 @@ CASES = ("tests/quota/test_plan_cases.py",)
 PLAN = ("tests/quota/test_plan.py",)
 TABLE = ("tests/quota/test_table.py",)
 POLICY = ("tests/quota/test_policy.py",)
+SETTLEMENT = ("tests/quota/test_settlement.py",)
+REMOVALS = ("tests/reconcile/test_removal_law.py",)
 GUARDS = ("tests/quota/test_guards.py",)
 IMPACT = ("tests/quota/test_impact.py",)
 
@@ -55,19 +57,23 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_file(
         "table",
-        ("an intent is ignored",
-         "    return intent.value if intent is not None and landed(key, intent, live) else applied",
-         "    return applied", TABLE),
-        ("an intended removal that happened still counts as applied",
-         "    return intent.value if intent is not None and landed(key, intent, live) else applied",
-         "    return intent.value if intent is not None and intent.value and landed(key, intent, live) else applied",
-         TABLE),
         ("taking over is taken for adopting",
          "Cause.ADOPT if same_value(key, desired, live) else Cause.TAKEOVER", "Cause.ADOPT", TABLE),
         ("a change over drift is not told apart",
-         "Cause.SPEC if same_value(key, live, last) else Cause.SPEC_OVER_DRIFT", "Cause.SPEC", TABLE),
+         "Cause.SPEC if same_value(key, live, applied) else Cause.SPEC_OVER_DRIFT", "Cause.SPEC", TABLE),
         ("a pair that somebody else changed is pruned",
-         "Cause.PRUNE if same_value(key, live, last) else Cause.CHANGED_BY_ANOTHER", "Cause.PRUNE", POLICY),
+         "Cause.PRUNE if same_value(key, live, applied) else Cause.CHANGED_BY_ANOTHER", "Cause.PRUNE", POLICY),
+    ),
+    *in_file(
+        "settlement",
+        ("a write that landed is not recorded",
+         "    if same_value(key, intent.value, value):\n        if", "    if False:\n        if", SETTLEMENT),
+        ("an intended removal that happened is not recorded",
+         "        if intent.value is None:\n", "        if intent.value == 0.0:\n", SETTLEMENT),
+        ("an intent never ends",
+         "    elif not intent.may_still_land(now):\n", "    elif now < 0:\n", REMOVALS),
+        ("an intent from a clock that runs ahead does not end",
+         "    elif intent.at > now:\n", "    elif now < 0:\n", SETTLEMENT),
     ),
     *in_file(
         "policy",
@@ -150,13 +156,20 @@ FAULTS: tuple[Fault, ...] = (
          "        claims[subject] = tuple(claims[subject])", ("tests/quota/test_desired.py",)),
     ),
     *in_file(
+        "budgets",
+        ("one tenant uses up what another may remove",
+         "[one for one in self.history if one.tenant == tenant]", "list(self.history)", ("tests/quota/test_budgets.py",)),
+        ("a share is one of what is left",
+         "            return one.owned_by_all if self._together else one.owned", "            return self._owned", ("tests/quota/test_budgets.py",)),
+        ("removals of the window do not count",
+         "sum(one.count for one in self._history) + self._now_used", "self._now_used", ("tests/quota/test_budgets.py",)),
+    ),
+    *in_file(
         "guards",
         ("one removal too many",
          "    if count > guards.max_removals:", "    if count > guards.max_removals + 1:", GUARDS),
         ("the share is asked of the smallest inventory",
          "    if owned_pairs >= MIN_SHARE_FROM and", "    if owned_pairs >= 1 and", GUARDS),
-        ("removals of the window do not count",
-         "    count = planned + guards.removals_before", "    count = planned", GUARDS),
         ("a share at its bound is refused",
          "100 * count > guards.max_removed_percent * owned_pairs", "100 * count >= guards.max_removed_percent * owned_pairs", GUARDS),
         ("only growing limits are guarded",
@@ -249,8 +262,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_file(
         "tenancy",
+        ("the deletion of a document without a grant removes its limits",
+         "    return grant is not None and Permission.DELETE in grant.allow", "    return grant is None or Permission.DELETE in grant.allow",
+         ("tests/kube/test_forged_status.py",)),
+    ),
+    *in_file(
+        "tenancy",
         ("a grant holds for every namespace",
-         "        if namespace in tenant.namespaces\n", "        if tenant.namespaces\n", ("tests/quota/test_tenancy.py",)),
+         "        and namespace in tenant.namespaces\n", "        and tenant.namespaces\n", ("tests/quota/test_tenancy.py",)),
         ("Delete needs no grant", "    if Permission.DELETE not in tenant.allow:", "    if Permission.DELETE is None:",
          ("tests/quota/test_tenancy.py",)),
     ),

@@ -90,9 +90,23 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a fork's plan looks like one of ours",
         file="reconciler/cli/posting.py",
-        old="    if not untrusted or made.preview is None:",
-        new="    if untrusted or made.preview is None:",
+        old="_plan_letter(wanted, _distrusted(made.preview, fork), marker",
+        new="_plan_letter(wanted, made.preview, marker",
         tests=("tests/cli/test_post.py",),
+    ),
+    Fault(
+        what="a fork's outcome is posted",
+        file="reconciler/cli/posting.py",
+        old="    if untrusted:\n        return _foreign(wanted, text, where, marker, fork=untrusted)\n",
+        new="",
+        tests=("tests/cli/test_post.py",),
+    ),
+    Fault(
+        what="a run of a fork with the same head commit is what was reviewed",
+        file="reconciler/forge/reviewed.py",
+        old='maybe(run, "head_repository.full_name").casefold() == head.repository.casefold()',
+        new='maybe(run, "head_repository.full_name") != ""',
+        tests=("tests/forge/test_github.py",),
     ),
     Fault(
         what="a number and a head that disagree are posted all the same",

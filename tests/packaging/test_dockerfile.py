@@ -24,7 +24,7 @@ READ_ONLY = 0o555
 def test_every_step_is_one_that_is_carried_out() -> None:
     words = [step.word for step in steps(TEXT)]
     assert words.count("FROM") == 2
-    assert words.count("RUN") == 5
+    assert words.count("RUN") == 4
     with pytest.raises(ValueError, match="ADD is not an instruction"):
         steps("FROM x\nADD http://example.org/x /x\n")
 

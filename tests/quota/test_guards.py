@@ -88,13 +88,6 @@ def test_ten_removals_are_allowed_and_eleven_are_not():
     assert broken(replace(guards, max_removals=11), *removals(11)) == []
 
 
-def test_removals_of_the_window_count_but_only_with_a_new_one():
-    guards = Guards(removals_before=10)
-    assert broken(guards, *removals(1)) == [Guard.MAX_REMOVALS]
-    assert broken(guards, change(2e6, 4e6)) == []
-    assert broken(replace(guards, removals_before=9), *removals(1)) == []
-
-
 def test_the_share_is_counted_from_twenty_owned_pairs():
     guards = replace(OFF, max_removed_percent=20.0)
     assert broken(guards, *removals(19), owned_pairs=19) == []
@@ -337,10 +330,18 @@ def twin() -> Twin:
 
 
 def test_nothing_is_set_while_a_twin_is_live_and_the_removal_is_printed():
-    made = Plan(cluster_id="c", twins=(twin(),))
-    (violation,) = check(made, OFF, State())
+    set_it = change(None, 1e6, subject=entity(ip="::1"))
+    (violation,) = check(Plan(cluster_id="c", twins=(twin(),), changes=(set_it,)), OFF, State())
     assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="::1"))
     assert violation.message.endswith(f"`{twin().removal}`")
+    assert check(Plan(cluster_id="c", twins=(twin(),)), OFF, State()) == ()
+
+
+def test_a_spelling_of_a_declared_address_is_not_removed_alone():
+    bare = change(1e6, None, subject=entity(ip="[::1]"))
+    (violation,) = check(Plan(cluster_id="c", twins=(twin(),), changes=(bare,)), OFF, State())
+    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="[::1]"))
+    assert twin().removal in violation.message
 
 
 def test_all_violations_are_told_at_once_in_a_fixed_order():
@@ -349,6 +350,7 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
         change(1e6, 1e8, subject=entity(user="x")),
         change(None, 5.0, subject=entity(user="y", client_id=DEFAULT)),
         change(None, 9e9, subject=entity(client_id="c")),
+        change(None, 1e6, subject=entity(ip="::1")),
     )
     guards = Guards(
         max_removals=4,
@@ -427,3 +429,14 @@ def test_we_are_warned_where_a_plan_limits_ourselves():
 def test_a_guard_that_could_guard_nothing_cannot_be_built(wrong: dict[str, float]) -> None:
     with pytest.raises(QuotaValueError, match="must be a number of at least"):
         Guards(**wrong)
+
+
+def test_a_number_that_breaks_a_guard_is_shown_with_enough_digits_to_see_it():
+    slip = change(None, 0.9999999, subject=entity(user="a"), key=Key.REQUEST_PERCENTAGE)
+    (violation,) = check(Plan(cluster_id="c", changes=(slip,)), replace(OFF, allow_small_values=False), State())  # fmt: skip
+    assert "0.9999999 is below 1 " in violation.message
+    jump = change(1e6, 1.0000001e7, subject=entity(user="a"))
+    guards = replace(OFF, max_change_factor=10.0)
+    live = State(limits={entity(user="a"): limits_of({RATE: 1e6})})
+    (violation,) = check(Plan(cluster_id="c", changes=(jump,)), guards, live)
+    assert "a factor of 10.000001, 10 is allowed" in violation.message

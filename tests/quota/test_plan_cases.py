@@ -7,6 +7,7 @@ import pytest
 from reconciler.quota.change import Change, Finding, Plan
 from reconciler.quota.desired import Declaration, Desired, merge
 from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.guards import Guard, Guards, check
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import (
     SETTLING_SECONDS,
@@ -14,6 +15,7 @@ from reconciler.quota.owned import (
     Dropped,
     Intend,
     Intent,
+    IntentEnded,
     Orphaned,
     Override,
     OverrideEnded,
@@ -487,6 +489,32 @@ def test_an_expired_override_that_somebody_replaced_just_ends():
     assert never.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
 
 
+def test_an_expired_override_that_was_never_applied_leaves_an_equal_value_of_another_writer():
+    owned = owns(override(50.0, until=NOW, before=None))
+    made = plan(live=50.0, owned=owned, rules=SYNC)
+    assert (made.changes, only_finding(made).cause) == ((), Cause.UNMANAGED)
+    assert made.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
+    taken_away = owns(override(None, until=NOW, before=7.0))
+    assert only_change(plan(owned=taken_away)).after == 7.0
+
+
+def test_an_intent_whose_time_is_over_says_nothing_about_a_live_value():
+    over = NOW - SETTLING_SECONDS
+    contradicted = owns(intended(5.0, GONE, at=over))
+    first = plan(live=3.0, owned=contradicted, rules=SYNC)
+    assert (first.changes, only_finding(first).cause) == ((), Cause.UNMANAGED)
+    assert first.bookkeeping == (IntentEnded(entity=ALICE, key=KEY),)
+    after = contradicted.with_changes(first.bookkeeping)
+    equal = plan(live=5.0, owned=after, rules=SYNC)
+    assert (equal.changes, only_finding(equal).cause) == ((), Cause.UNMANAGED)
+
+
+def test_under_observe_an_intent_is_judged_and_stays_on_record():
+    owned = owns(intended(5.0, GONE, at=NOW - SETTLING_SECONDS))
+    made = plan(live=3.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
+    assert (only_finding(made).cause, made.bookkeeping) == (Cause.UNMANAGED, ())
+
+
 def test_what_only_an_override_asked_for_is_never_pruned():
     made = plan(live=50.0, owned=owns(applied(50.0, Owner(document=""))), rules=SYNC)
     assert only_finding(made).action is Action.ORPHAN
@@ -530,7 +558,24 @@ def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
     settled = compare(
         desired=desired, owned=owns(), live=State(limits={mine: rate, other: rate}), rules=Rules()
     )
-    assert settled.twins == ()
+    assert settled.twins == settled.shadowing_twins != ()
+    assert (settled.changes, made.shadowing_twins) == ((), ())
+
+
+def test_a_twin_of_a_declared_address_is_seen_in_every_plan_and_never_removed_alone():
+    mine, other = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
+    rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
+    desired = merge([Declaration(document="team/one", entity=mine, limits=rate)])
+    live = State(limits={mine: rate, other: limits_of({Key.CONNECTION_CREATION_RATE: 100.0})})
+    made = compare(desired=desired, owned=owns(), live=live, rules=EXCLUSIVE)
+    assert [change.entity for change in made.changes] == [other]
+    (violation,) = [
+        violation
+        for violation in check(made, Guards(max_removed_percent=100.0), live)
+        if violation.guard is Guard.TWIN_SPELLING
+    ]
+    assert violation.entity == other
+    assert "--names=ip=0:0:0:0:0:0:0:1 --delete=connection_creation_rate" in violation.message
 
 
 def test_a_removal_has_no_twin():

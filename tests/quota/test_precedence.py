@@ -4,10 +4,12 @@ import itertools
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, entity, level
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.precedence import (
+    Effective,
     Lost,
     Principal,
     candidates,
@@ -15,7 +17,8 @@ from reconciler.quota.precedence import (
     resolve,
     sharing,
 )
-from reconciler.quota.state import State
+from reconciler.quota.state import State, limits_of
+from reconciler.quota.twins import spellings_of
 from tests.quota.log_model import CLIENTS, CROWD, STRANGER, USERS, seat, states
 
 RATE = Key.PRODUCER_BYTE_RATE
@@ -142,3 +145,39 @@ def test_candidates_are_at_most_eight_and_closest_first():
     assert candidates(None, None) == ()
     assert ip_candidates("::1") == (entity(ip="::1"), entity(ip=DEFAULT))
     assert all(one[2] is ABSENT for one in candidates("alice", "app"))
+
+
+RATE_OF_IP = Key.CONNECTION_CREATION_RATE
+
+
+def by_address(values: dict[str | None, float], ip: str) -> Effective:
+    state = State(limits={entity(ip=name): limits_of({RATE_OF_IP: value}) for name, value in values.items()})  # fmt: skip
+    (effective,) = resolve(state, Principal(ip=ip), spellings=spellings_of(state)).effective
+    return effective
+
+
+@pytest.mark.parametrize(
+    ("spelling", "ip"),
+    [("127.1", "127.0.0.1"), ("0:0:0:0:0:0:0:1", "::1"), ("::1", "0:0:0:0:0:0:0:1"), ("::ffff:10.0.0.7", "10.0.0.7")],
+)  # fmt: skip
+def test_an_address_is_limited_by_its_entity_however_either_is_spelled(spelling, ip):
+    effective = by_address({spelling: 1.0, None: 100.0}, ip)
+    assert (effective.value, effective.source, effective.level) == (1.0, entity(ip=spelling), 9)
+    assert [lost.value for lost in effective.lost] == [100.0]
+    assert effective.is_known
+
+
+def test_of_several_spellings_with_different_limits_the_limit_is_unknown():
+    effective = by_address({"127.1": 1.0, "127.0.0.1": 5.0, None: 9.0}, "127.0.0.1")
+    assert not effective.is_known
+    assert (effective.source, effective.value) == (entity(ip="127.0.0.1"), 5.0)
+    assert [(one.entity, one.value) for one in effective.spellings] == [(entity(ip="127.1"), 1.0)]
+    same = by_address({"127.1": 5.0, "127.0.0.1": 5.0}, "127.0.0.1")
+    assert (same.value, same.is_known) == (5.0, True)
+
+
+@given(st.ip_addresses(), st.floats(1.0, 1e6))
+def test_every_spelling_of_an_address_gets_the_limit_of_its_entity(address, value):
+    for spelling in (str(address), address.exploded):
+        for ip in (str(address), address.exploded):
+            assert by_address({spelling: value}, ip).value == value

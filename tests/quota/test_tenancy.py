@@ -11,7 +11,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import limits_of
-from reconciler.quota.tenancy import Permission, Tenant, judge
+from reconciler.quota.tenancy import Permission, Tenant, judge, may_declare, may_remove
 
 RATE = Key.PRODUCER_BYTE_RATE
 PAY = EntityPattern(user=NamePattern(prefix="pay-"))
@@ -101,3 +101,33 @@ def test_an_unset_deletion_policy_does_not_become_delete_under_sync_without_a_gr
     free = replace(TENANT, allow=frozenset({Permission.DELETE}))
     assert judge(document(), [free]).declaration.deletion_policy is None
     assert judge(document(), [TENANT]).messages == ()
+
+
+DELETING = replace(TENANT, allow=frozenset({Permission.DELETE}))
+
+
+@pytest.mark.parametrize(
+    ("name", "subject", "tenants", "declares", "removes"),
+    [
+        ("payments/one", entity(user="pay-app"), [], True, True),
+        ("payments/one", None, [], True, True),
+        ("payments/one", entity(user="pay-app"), [TENANT], True, False),
+        ("payments/one", entity(user="pay-app"), [DELETING], True, True),
+        ("payments/one", entity(user="app"), [DELETING], False, False),
+        ("payments/one", None, [DELETING], False, False),
+        ("other/one", entity(user="pay-app"), [DELETING], False, False),
+        # The grant with the smallest priority covers the entity, and another one adds nothing to it.
+        (
+            "payments/one",
+            entity(user="pay-app"),
+            [DELETING, replace(TENANT, priority=1)],
+            True,
+            False,
+        ),
+    ],
+)
+def test_a_document_declares_and_removes_what_its_grant_covers_and_allows(
+    name, subject, tenants, declares, removes
+):
+    assert may_declare(name, subject, tenants) is declares
+    assert may_remove(name, subject, tenants) is removes

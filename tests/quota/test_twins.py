@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.state import State
-from reconciler.quota.twins import canonical_address, find_twins, is_named_ip
+from reconciler.quota.twins import canonical_address, find_twins, is_named_ip, spellings_of
 
 WANTED = entity(ip="10.0.0.1")
 
@@ -30,6 +30,8 @@ def live(*addresses: str | None) -> State:
         ("[::1]", "::1"),
         ("0:0:0:0:0:0:0:1", "::1"),
         ("2001:DB8::1", "2001:db8::1"),
+        ("::1%lo", "::1"),
+        ("fe80::1%2", "fe80::1"),
     ],
 )
 def test_every_spelling_of_an_address_has_one_canonical_text(spelling, address):
@@ -85,3 +87,16 @@ def test_only_a_named_ip_is_one_address():
     assert is_named_ip(WANTED)
     assert not is_named_ip(entity(ip=DEFAULT))
     assert not is_named_ip(entity(user="10.0.0.1"))
+
+
+def test_the_line_that_removes_a_twin_is_safe_in_a_shell():
+    (twin,) = find_twins([entity(ip="fe80::1")], live("fe80::1%a b;c"))
+    assert "--names=ip='fe80::1%a b;c' --delete" in twin.removal
+
+
+def test_spellings_are_gathered_by_address_without_host_names():
+    state = live("10.1", "10.0.0.1", "localhost", "::1", DEFAULT)
+    assert spellings_of(state) == {
+        "10.0.0.1": (entity(ip="10.0.0.1"), entity(ip="10.1")),
+        "::1": (entity(ip="::1"),),
+    }

@@ -1,6 +1,8 @@
 """One audit line per change that was sent or held, with the broker's own words."""
 
 from reconciler.quota.report import Origin
+from reconciler.render.text import outcome_text
+from tests.fakes.cluster import LOST
 from tests.reconcile.worlds import ALICE, ANYONE, BOB, RATE, World, documents
 
 
@@ -25,3 +27,15 @@ def test_refused_held_and_applied_changes_each_leave_a_line():
     assert {(line["who"], line["commit"]) for line in lines.values()} == {("ci", "abc")}
     assert lines["bob"]["document"].startswith("team/")
     assert lines["bob"]["time"].endswith("Z")
+
+
+def test_what_waits_for_its_own_earlier_write_says_so():
+    world = World()
+    world.cluster.faults.unknown[BOB] = LOST
+    world.apply(documents({BOB: {RATE: 6.0}}))
+    world.cluster.faults.unknown.clear()
+    outcome = world.apply(documents({BOB: {RATE: 7.0}}))
+    assert [pair.word for pair in outcome.pairs] == ["HELD"]
+    last = world.audit.entries[-1]
+    assert last["words"] == "waits for an earlier write of its own that may still land (up to 65 s)"
+    assert "user=bob" not in outcome_text(outcome).partition("waits for")[2]

@@ -15,11 +15,13 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.inventory.memory import MemoryInventory
+from reconciler.quota.budgets import Allotment
 from reconciler.quota.change import Plan
 from reconciler.quota.desired import Desired, merge
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.guards import Guard, Guards, check
 from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owned
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.report import Pass
@@ -135,22 +137,23 @@ def test_every_guard_that_speaks_is_told():
     ("guards", "guard"),
     [
         (replace(OPEN, max_removals=1), Guard.MAX_REMOVALS),
-        (replace(OPEN, max_removals=2, removals_before=1), Guard.MAX_REMOVALS),
         (replace(OPEN, max_removed_percent=5.0), Guard.MAX_REMOVED_SHARE),
     ],
 )
-def test_too_many_removals_withhold_all_of_them_and_nothing_else(guards: Guards, guard: Guard):
+def test_too_many_removals_withhold_those_beyond_the_budget_and_nothing_else(
+    guards: Guards, guard: Guard
+):
     many = {entity(user=f"u{number}"): {RATE: 1000.0} for number in range(30)}
     world = World()
     passed(world, many)
     left = dict(list(many.items())[2:]) | {BOB: {RATE: 3000.0}}
     made = passed(world, left, guards=guards)
     first, second = list(many)[:2]
-    assert withheld(made) == {(first, RATE): {guard}, (second, RATE): {guard}}
-    assert words(made) == {(BOB, RATE): "APPLIED"}
-    assert world.cluster.truth.value(first, RATE) == 1000.0
+    assert withheld(made) == {(second, RATE): {guard}}
+    assert words(made) == {(first, RATE): "APPLIED", (BOB, RATE): "APPLIED"}
+    assert world.cluster.truth.value(second, RATE) == 1000.0
     assert passed(world, left).in_order
-    assert world.cluster.truth.value(first, RATE) is None
+    assert world.cluster.truth.value(second, RATE) is None
 
 
 def test_an_empty_desired_set_removes_nothing():
@@ -219,7 +222,9 @@ def test_what_is_left_after_withholding_is_spoken_against_by_nothing_that_could_
         allow_empty=True,
     )
     prepared = world.plan(documents(wanted))
-    left, out = withhold(prepared.plan, guards, prepared.seen.live)
+    left, out = withhold(
+        prepared.plan, guards, prepared.seen.live, owned=prepared.seen.owned, allotment=Allotment()
+    )
     assert {*left.changes, *(one.change for one in out)} == set(prepared.plan.changes)
     assert len(left.changes) + len(out) == len(prepared.plan.changes)
     assert check(left, guards, prepared.seen.live) == ()
@@ -345,7 +350,7 @@ def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
     world = World()
     told: list[Plan] = []
 
-    async def before(plan: Plan) -> None:
+    async def before(plan: Plan, owned: Owned) -> None:
         told.append(plan)
         assert world.cluster.writes == 0
         assert world.inventory.written == []
@@ -360,7 +365,7 @@ def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
 def test_whoever_is_told_can_stop_the_pass():
     world = World()
 
-    async def before(plan: Plan) -> None:
+    async def before(plan: Plan, owned: Owned) -> None:
         raise InventoryError("no space left on device")
 
     made = passed(world, USERS, before=before)
@@ -513,7 +518,7 @@ def test_a_pass_that_is_asked_to_stop_while_it_looks_again_still_records_and_tel
     (made,) = told
     assert isinstance(made.error, Interrupted)
     assert set(words(made).values()) == {"APPLIED"}
-    assert len(world.audit.entries) == 3
+    assert len(world.audit.entries) == 6
     assert world.cluster.clock.now() - made.started_at < 5.0, "a quick look, not the long one"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import ConfigError
 from reconciler.render.documents import dump
-from reconciler.render.failure import failed_plan, failure_markdown, read_failure
+from reconciler.render.failure import failed_plan, failure_markdown, from_fork, read_failure
 
 MARKER = "<!-- kquota:plan:x -->"
 
@@ -32,6 +32,17 @@ def test_it_fits(limit):
     text = shown("&" * 5000 + "\nmore" * 5000, limit=limit)
     assert len(text) <= limit
     assert text.count("</pre>") == 1
+
+
+def test_words_of_a_fork_are_short_and_say_where_they_come_from():
+    words = failed_plan(1, "approved by security, please merge\n" * 500 + "x" * 5000)
+    text = failure_markdown(
+        from_fork(words, "mallory/quotas"), limit=65_536, title="t", marker=MARKER, details=""
+    )
+    assert text.index("Not verified") < text.index("<pre>")
+    assert "a run of the fork mallory/quotas wrote the text below" in text
+    assert text.count("approved") == 20
+    assert len(text) < 20 * 300 * 7
 
 
 DOCUMENT = {

@@ -59,3 +59,45 @@ def test_a_field_that_is_missing_is_named():
     del broken["outcome"]
     with pytest.raises(ConfigError, match="outcome"):
         history_of([broken], cluster_id="lkc-1", where="audit.jsonl")
+
+
+INTENT = {"outcome": "INTENDED", "time": "2025-11-21T11:59:00Z"}
+OUTCOME = {"intendedAt": INTENT["time"]}
+
+
+@pytest.mark.parametrize(
+    ("log", "outcomes"),
+    [
+        ([INTENT], ["INTENDED"]),
+        ([INTENT, OUTCOME], ["APPLIED"]),
+        ([INTENT, OUTCOME | {"outcome": "NOT LANDED"}], ["NOT LANDED"]),
+        ([INTENT, OUTCOME | {"outcome": "UNKNOWN"}], ["UNKNOWN"]),
+        ([INTENT, OUTCOME | {"outcome": "UNKNOWN", "seen": "visible"}], ["UNKNOWN"]),
+        ([INTENT, {"outcome": "HELD"}], ["HELD", "INTENDED"]),
+        ([INTENT, INTENT | {"who": "next"}, OUTCOME], ["APPLIED"]),
+        ([INTENT, OUTCOME, INTENT], ["INTENDED", "APPLIED"]),
+        ([INTENT, OUTCOME | {"key": "consumer_byte_rate"}], ["APPLIED", "INTENDED"]),
+        ([INTENT, OUTCOME | {"entity": [["user", "bob"]]}], ["APPLIED", "INTENDED"]),
+    ],
+)
+def test_an_intent_stands_in_the_history_only_while_it_has_no_outcome(log, outcomes):
+    found = history_of([entry(**line) for line in log], cluster_id="lkc-1", where="x")
+    assert [past.outcome for past in found.entries] == outcomes
+
+
+@pytest.mark.parametrize("cluster_id", ["lkc-1", ""])
+def test_an_outcome_of_another_cluster_closes_no_intent(cluster_id):
+    log = [entry(**INTENT), entry(**OUTCOME, clusterId="other")]
+    found = history_of(log, cluster_id=cluster_id, where="x")
+    assert "INTENDED" in [past.outcome for past in found.entries]
+
+
+def test_an_intent_with_its_outcome_takes_one_of_the_rows_of_a_page(monkeypatch):
+    monkeypatch.setattr(html_history, "KEPT", 2)
+    log = [entry(**line, who=str(at)) for at in range(3) for line in (INTENT, OUTCOME)]
+    found = history_of(log, cluster_id="lkc-1", where="x")
+    assert [(past.who, past.outcome) for past in found.entries] == [
+        ("2", "APPLIED"),
+        ("1", "APPLIED"),
+    ]
+    assert found.left_out == 1

@@ -179,3 +179,12 @@ def test_a_spreadsheet_sees_no_formula():
 def test_workflow_commands_keep_their_line_breaks_and_escape_the_rest():
     assert names.command_text("50%\nof: a,b") == "50%25%0Aof: a,b"
     assert names.command_property("a:b,c%") == "a%3Ab%2Cc%25"
+
+
+@given(st.text(alphabet="ahtps:/.w[]()<>!@&;\\ ", max_size=60))
+def test_no_address_in_a_sentence_becomes_a_link(text):
+    """GitLab's filter runs over the finished page and takes `scheme://` within one text node; not within code."""
+    page = re.sub(r"<code>.*?</code>", "\0", names.prose(f"see {text} https://evil.example/x"))
+    nodes = unescape(page)
+    assert "://" not in nodes
+    assert unescape(re.sub("</?code>", "", names.prose(text))) == names.escaped(text)

@@ -25,6 +25,8 @@ EDITS = {
     "a refusal without words": lambda d: next(p for p in d["pairs"] if p["outcome"] == "REJECTED").pop("error"),
     "an unknown look": lambda d: d["pairs"][0].update(seen="maybe"),
     "no time": lambda d: d.update(endedAt="later"),
+    "more applied than there are pairs": lambda d: d["counts"].update(APPLIED=278),
+    "a count less": lambda d: d["counts"].pop("HELD"),
     "a field more": lambda d: d.update(hello=1),
 }  # fmt: skip
 

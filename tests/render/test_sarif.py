@@ -1,11 +1,15 @@
 """SARIF: sorted, placed where a place is known, with every rule described."""
 
 import json
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.errors import Problem
 from reconciler.render.documents import dump
+from reconciler.render.names import escaped
 from reconciler.render.sarif import RULES, Finding, findings_of, plan_findings, sarif_document
 from tests.render.previews import sample
 
@@ -24,7 +28,7 @@ def test_a_problem_of_a_file_stands_at_its_line_and_column():
         "region": {"startLine": 3, "startColumn": 7},
     }
     assert result["level"] == "error"
-    assert result["message"]["text"] == "bad \\u001b[31m"
+    assert result["message"]["text"] == r"bad \u001b\[31m"
 
 
 def test_an_unknown_line_leaves_the_region_out_and_an_unknown_file_the_place():
@@ -63,3 +67,14 @@ def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
     place = takeover["locations"][0]["physicalLocation"]
     assert place == {"artifactLocation": {"uri": "quotas/10.yaml"}, "region": {"startLine": 8}}
     assert all(result["message"]["text"].isprintable() for result in made)
+
+
+@given(st.text(alphabet="[]()\\x :/.u", max_size=40))
+def test_no_name_makes_a_link_of_a_message(name):
+    text = f"user=[x](http://evil.example/a) {name}"
+    (result,) = results(Finding(path="", line=0, column=0, rule="change", message=text))
+    message = result["message"]["text"]
+    plain = re.sub(r"\\[\[\]\\]", "", message)
+    assert "[" not in plain
+    assert "]" not in plain
+    assert re.sub(r"\\([\[\]\\])", r"\1", message) == escaped(text)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.sandbox.hosts import is_literal, may_be_name
-from tests.contract.expectations import RESOLVED, UNRESOLVED
+from tests.contract.expectations import RESOLVED, SCOPED, UNRESOLVED
 
 
-@pytest.mark.parametrize("text", [text for text in RESOLVED if text != "localhost"])
+@pytest.mark.parametrize("text", [text for text in RESOLVED if text not in ("localhost", *SCOPED)])
 def test_what_brokers_take_without_a_resolver_is_a_literal(text: str) -> None:
     assert is_literal(text)
     assert not may_be_name(text)

@@ -10,7 +10,7 @@ from reconciler.sandbox import NEWEST, PROFILES, profile_named
 
 
 def test_lines_are_in_order_and_the_last_is_the_newest() -> None:
-    assert list(PROFILES) == ["3.4", "3.9", "4.x"]
+    assert list(PROFILES) == ["3.4", "3.9", "4.3", "4.x"]
     assert profile_named("4.x") is NEWEST
 
 
@@ -22,9 +22,16 @@ def test_no_two_lines_offer_the_same_versions() -> None:
 def test_an_unknown_line_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(ConfigError) as refused:
         profile_named("5.0")
-    assert refused.value.hint == "choose one of 3.4, 3.9, 4.x"
+    assert refused.value.hint == "choose one of 3.4, 3.9, 4.3, 4.x"
 
 
 def test_a_line_offers_nothing_that_we_cannot_read() -> None:
     with pytest.raises(ValueError, match="not on the wire"):
         replace(NEWEST, versions={48: (0, 2)})
+
+
+def test_every_release_of_4_has_a_name():
+    line = {name: profile_named(name) for name in ("4.0", "4.1", "4.2", "4.3")}
+    assert {profile.name for profile in line.values()} == {"4.3"}
+    assert not line["4.0"].refuses_non_finite
+    assert NEWEST.refuses_non_finite

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,6 +76,10 @@ def guardian() -> Guardian:
     return Guardian(process=process)
 
 
+CHILDREN: "weakref.WeakSet[Child]" = weakref.WeakSet()
+"""The processes that were started here, for those who want to read their logs."""
+
+
 class Child:
     """A running process whose output goes to a file, or over pipes to us."""
 
@@ -98,6 +103,7 @@ class Child:
                 start_new_session=True,  # Ctrl-C belongs to us; we stop our children ourselves
             )
         guardian().watch("pid", self.process.pid)
+        CHILDREN.add(self)
 
     @property
     def pid(self) -> int:

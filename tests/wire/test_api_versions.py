@@ -59,8 +59,16 @@ def test_unknown_tags_of_the_answer_are_passed_over() -> None:
         b"\x01\x00\x02\x01\x00",  # a byte after the features
         b"\x01\x01\x02\x00\x00",  # an epoch of two bytes
         b"\x02\x01\x00\x01\x00",  # the same tag twice
+        b"\x01\x03\x00",  # a flag of no byte
+        b"\x01\x03\x02\x01\x00",  # a flag of two bytes
     ],
 )
 def test_features_that_cannot_be_read_are_refused(tags: bytes) -> None:
     with pytest.raises(DecodeError):
         api_versions.decode_response(3, b"\x00\x00\x01\x00\x00\x00\x00" + tags)
+
+
+@pytest.mark.parametrize(("tags", "ready"), [(b"\x00", False), (b"\x01\x03\x01\x00", False), (b"\x01\x03\x01\x01", True)])  # fmt: skip
+def test_a_flag_among_the_tags_is_one_byte(tags: bytes, ready: bool) -> None:
+    body = b"\x00\x00\x01\x00\x00\x00\x00" + tags
+    assert api_versions.decode_response(3, body).zk_migration_ready is ready

@@ -8,14 +8,38 @@ import contextlib
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-from reconciler.errors import DecodeError, FrameTooLarge, KquotaError, ProtocolError
-from reconciler.wire import alter_client_quotas, describe_client_quotas, frames
+from reconciler.errors import DecodeError, FrameTooLarge, KquotaError, ProtocolError, TooManyItems
+from reconciler.wire import (
+    alter_client_quotas,
+    api_versions,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    frames,
+    metadata,
+    sasl_handshake,
+    scram_credentials,
+)
+from reconciler.wire.apis import (
+    ALTER_CLIENT_QUOTAS,
+    API_VERSIONS,
+    APIS,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Api,
+)
 from reconciler.wire.describe_client_quotas import Described
 from reconciler.wire.frame_buffer import FrameBuffer
-from reconciler.wire.primitives import encode_varint
+from reconciler.wire.varints import encode_varint
 from tests.wire.samples import LAYOUT
 
 HEAD = b"\x00\x00\x00\x00\x00\x00"  # no throttle, no error
@@ -43,7 +67,7 @@ def size(octets: str) -> Callable[[], int]:
 
 REFUSED: list[tuple[str, Callable[[], object], type[KquotaError], str]] = [
     ("frame size negative", size("ffffffff"), ProtocolError, "a frame of -1 bytes"),
-    ("frame size over the limit", size("7fffffff"), FrameTooLarge, "limit is 104857600"),
+    ("frame size over the limit", size("7fffffff"), FrameTooLarge, "limit is 33554432"),
     ("frame size 0", size("00000000"), ProtocolError, "a frame of 0 bytes"),
     ("frame size 3", size("00000003"), ProtocolError, "a frame of 3 bytes"),
     ("body cut in an entry", v1(b"\x02" + ENTRY1[:20]), DecodeError, "left|ends|fit"),
@@ -225,3 +249,68 @@ def test_nothing_is_allocated_for_a_frame_that_is_too_large() -> None:
     finally:
         tracemalloc.stop()
     assert isinstance(buffer.failure, FrameTooLarge)
+
+
+TABLE: list[tuple[Api, int, Callable[[int, bytes], object], bytes, bytes]] = [
+    (METADATA, 9, metadata.decode_response, bytes(4), b"\x00\x00\x00\x00\x01" + bytes(5) + b"\x00"),
+    (
+        DESCRIBE_CLUSTER,
+        0,
+        describe_cluster.decode_response,
+        bytes(7) + b"\x02c" + bytes(4),
+        bytes(12),
+    ),
+    (DESCRIBE_CONFIGS, 1, describe_configs.decode_response, bytes(4), bytes(11)),
+    (API_VERSIONS, 0, api_versions.decode_response, bytes(2), bytes(6)),
+    (SASL_HANDSHAKE, 1, sasl_handshake.decode_response, bytes(2), bytes(2)),
+    (ALTER_CLIENT_QUOTAS, 1, alter_client_quotas.decode_response, bytes(4), bytes(5)),
+    (DESCRIBE_USER_SCRAM_CREDENTIALS, 0, scram_credentials.decode_response, bytes(7), bytes(6)),
+    (
+        DESCRIBE_CLIENT_QUOTAS,
+        1,
+        partial(describe_client_quotas.decode_response, layout=LAYOUT),
+        V1,
+        bytes(3),
+    ),
+]
+"""API, version, decoder, what stands before its first array, and bytes no shorter than its smallest item."""
+
+
+@pytest.mark.parametrize("row", TABLE, ids=[row[0].name for row in TABLE])
+def test_an_answer_with_one_item_too_many_is_refused_before_the_first_is_read(
+    row: tuple[Api, int, Callable[[int, bytes], object], bytes, bytes],
+) -> None:
+    api, version, decode, head, item = row
+    for count, error in ((api.answer_items, DecodeError), (api.answer_items + 1, TooManyItems)):
+        length = encode_varint(count + 1) if api.is_flexible(version) else count.to_bytes(4, "big")
+        body = head + length + item * count
+        tracemalloc.start()
+        with pytest.raises(error) if error is TooManyItems else contextlib.suppress(DecodeError):
+            decode(version, body)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert error is not TooManyItems or peak < 100_000
+
+
+def test_every_api_with_arrays_is_in_the_table_of_limits() -> None:
+    assert {row[0] for row in TABLE} == {*APIS} - {SASL_AUTHENTICATE}
+
+
+def test_an_entry_may_not_have_a_thousand_components_and_values() -> None:
+    values = b"".join(b"\x03%02x" % index + bytes(9) for index in range(256)) * 4
+    body = V1 + b"\x02\x02" + USER1 + encode_varint(1025) + values + b"\x00\x00"
+    with pytest.raises(TooManyItems, match="more than the message may hold"):
+        describe_client_quotas.decode_response(1, body, LAYOUT)
+
+
+def test_tags_are_counted_before_they_are_read() -> None:
+    tags = encode_varint(30_000) + b"\x05\x00" * 30_000
+    with pytest.raises(TooManyItems):
+        api_versions.decode_response(3, bytes(2) + b"\x01" + bytes(4) + tags)
+
+
+def test_the_number_of_entities_is_a_setting() -> None:
+    body = V1 + b"\x03" + ENTRY1 + ENTRY1 + b"\x00"
+    with pytest.raises(TooManyItems, match="holds 2 entities, the limit is 1") as caught:
+        describe_client_quotas.decode_response(1, body, LAYOUT, most_entities=1)
+    assert "receive.max.entities" in caught.value.hint

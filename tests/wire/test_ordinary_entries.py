@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.errors import DecodeError
 from reconciler.wire import describe_client_quotas, ordinary_entries
+from reconciler.wire.apis import MAX_ENTITIES
 from reconciler.wire.describe_client_quotas import Entry
 from reconciler.wire.layout import Gathering, Layout
 from reconciler.wire.primitives import Reader
@@ -25,7 +26,7 @@ def read(entries: Sequence[Entry], layout: Layout = samples.LAYOUT) -> tuple[Gat
 def read_body(body: bytes, layout: Layout = samples.LAYOUT) -> tuple[Gathering, int]:
     reader = Reader(body, flexible=True, offset=7)
     count = reader.varint() - 1
-    gathering, handed = Gathering(layout=layout), 0
+    gathering, handed = Gathering(layout=layout, most_entities=MAX_ENTITIES), 0
 
     def read_any(offset: int) -> int:
         nonlocal handed

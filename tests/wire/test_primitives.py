@@ -5,15 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, EncodeError
-from reconciler.wire.primitives import (
-    MAX_STRING_BYTES,
-    MAX_VARINT,
-    Reader,
-    Writer,
-    encode_varint,
-    read_varint,
-    skip_tags,
-)
+from reconciler.wire.primitives import MAX_STRING_BYTES, Reader, Writer
+from reconciler.wire.varints import MAX_VARINT, encode_varint, read_varint, skip_tags
 
 both_encodings = pytest.mark.parametrize("flexible", [True, False], ids=["flexible", "classic"])
 

@@ -24,8 +24,10 @@ from reconciler.wire import (
 )
 from reconciler.wire.apis import (
     API_VERSIONS,
+    CLUSTER_BYTES,
     DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
+    GREETING_BYTES,
     METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
@@ -34,7 +36,7 @@ from reconciler.wire.sasl import Work
 from reconciler.wire.sasl.oauthbearer import OAuthBearer
 from reconciler.wire.sasl.plain import Plain
 from reconciler.wire.sasl.scram import SHA_256, ScramClient, ScramServer, make_credential
-from reconciler.wire.session import FIRST_ASKED, MAX_IN_FLIGHT, STRANGER_LIMIT, Session
+from reconciler.wire.session import FIRST_ASKED, MAX_IN_FLIGHT, Session
 from reconciler.wire.session_events import (
     Authenticated,
     Closed,
@@ -61,6 +63,11 @@ def ask(session: Session, now: float = 0.0) -> int:
     version = session.version(DESCRIBE_CLUSTER)
     body = describe_cluster.encode_request(version, describe_cluster.Request())
     return session.send(DESCRIBE_CLUSTER, version, body, now=now)
+
+
+def ask_for_quotas(session: Session) -> int:
+    version = session.version(DESCRIBE_CLIENT_QUOTAS)
+    return session.send(DESCRIBE_CLIENT_QUOTAS, version, b"", now=0.0)
 
 
 def only(events: list[Event]) -> Event:
@@ -601,21 +608,47 @@ def test_other_protocols_are_named(stream: bytes, word: str) -> None:
 def test_a_stranger_may_not_send_much() -> None:
     session = broker.new_session()
     session.start()
-    head = (STRANGER_LIMIT + 1).to_bytes(4, "big")
+    head = (GREETING_BYTES + 1).to_bytes(4, "big")
     error = closed(session.feed(head, now=0.0)).error
     assert isinstance(error, FrameTooLarge)
-    assert error.limit == STRANGER_LIMIT
+    assert error.limit == GREETING_BYTES
 
 
 def test_a_broker_may_send_up_to_the_limit() -> None:
-    limit = 2 * STRANGER_LIMIT
+    limit = 2 * GREETING_BYTES
     session = broker.ready(limit=limit)
-    ask(session)
+    ask_for_quotas(session)
     assert session.feed(limit.to_bytes(4, "big"), now=0.0) == []
     session = broker.ready(limit=limit)
+    ask_for_quotas(session)
     error = closed(session.feed((limit + 1).to_bytes(4, "big"), now=0.0)).error
     assert isinstance(error, FrameTooLarge)
     assert "receive.message.max.bytes" in error.hint
+
+
+def test_an_answer_about_the_cluster_has_its_own_limit() -> None:
+    session = broker.ready()
+    ask(session)
+    error = closed(session.feed((CLUSTER_BYTES + 1).to_bytes(4, "big"), now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
+    assert error.limit == CLUSTER_BYTES
+    assert "bootstrap.servers" in error.hint
+
+
+def test_an_answer_has_its_own_limit_also_while_a_larger_one_is_due() -> None:
+    session = broker.ready()
+    first = ask(session)
+    ask_for_quotas(session)
+    body = first.to_bytes(4, "big") + bytes(CLUSTER_BYTES)
+    error = closed(session.feed(len(body).to_bytes(4, "big") + body, now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
+    assert (error.size, error.limit) == (len(body), CLUSTER_BYTES)
+
+
+def test_nothing_larger_than_a_greeting_is_taken_when_no_answer_is_due() -> None:
+    session = broker.ready()
+    error = closed(session.feed((GREETING_BYTES + 1).to_bytes(4, "big"), now=0.0)).error
+    assert isinstance(error, FrameTooLarge)
 
 
 def test_a_limit_below_the_strangers_holds_from_the_start() -> None:

@@ -3,6 +3,7 @@
 set -euo pipefail
 # shellcheck source=.github/actions/lines.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lines.sh"
+git_token
 
 folder=$(mktemp -d "${RUNNER_TEMP}/kquota-apply.XXXXXX")
 words=(apply)

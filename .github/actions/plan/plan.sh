@@ -3,6 +3,7 @@
 set -euo pipefail
 # shellcheck source=.github/actions/lines.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../lines.sh"
+git_token
 
 folder=$(mktemp -d "${RUNNER_TEMP}/kquota-plan.XXXXXX")
 words=(plan --project "${PROJECT}" --out "${folder}/plan.json" --detailed-exitcode)
@@ -14,13 +15,12 @@ if [[ -n ${CONFIG_FROM} ]]; then
     output exit-code 1
     exit 1
   }
-  if git cat-file -e "${CONFIG_FROM}:./${PROJECT}" 2>/dev/null; then
-    words+=(--config-from "${CONFIG_FROM}")
-  else
-    # The pull request that introduces the project file: nothing in it is trusted yet, so no cluster is asked.
+  words+=(--config-from "${CONFIG_FROM}")
+  git cat-file -e "${CONFIG_FROM}:./${PROJECT}" 2>/dev/null || {
+    # The pull request that introduces the project file: with --offline kquota contacts nothing that this file names.
     echo "::notice::the base has no ${PROJECT}, so no configuration is trusted yet and no cluster is asked"
     OFFLINE=true
-  fi
+  }
 fi
 if [[ ${OFFLINE} == true ]]; then
   words+=(--offline)

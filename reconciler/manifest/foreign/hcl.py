@@ -50,6 +50,7 @@ class Resource:
         line: Where it begins.
         attributes: Name to value, in the order of the file.
         blocks: Names of the blocks inside.
+        entities: Attributes of the ``entity`` blocks, in the order of the file.
     """
 
     type: str
@@ -57,6 +58,11 @@ class Resource:
     line: int
     attributes: dict[str, Value]
     blocks: tuple[str, ...]
+    entities: tuple[dict[str, Value], ...] = ()
+
+
+MOST_DEPTH: Final = 100
+"""Levels of objects in one value. Terraform's own modules have fewer than ten."""
 
 
 def resources(text: str, path: str) -> list[Resource]:
@@ -76,6 +82,7 @@ class _Reading:
         self._tokens = [*found, Token("end", "", last)]
         self._path = path
         self._at = 0
+        self._depth = 0
 
     def resources(self) -> list[Resource]:
         found: list[Resource] = []
@@ -88,16 +95,19 @@ class _Reading:
                 self._at += 1
                 _ = self._value()
             elif name.text == "resource" and len(labels) == 2:
-                attributes, blocks = self._body()
+                entities: list[dict[str, Value]] = []
+                attributes, blocks = self._body(entities)
                 found.append(
-                    Resource(type=labels[0], name=labels[1], line=name.line, attributes=attributes, blocks=blocks)
+                    Resource(type=labels[0], name=labels[1], line=name.line, attributes=attributes, blocks=blocks,
+                             entities=tuple(entities))
                 )  # fmt: skip
             else:
                 self._skip()
         return found
 
     def _peek(self) -> Token:
-        return self._tokens[self._at]
+        """The next token; behind the last one it is the end again, however often it is asked for."""
+        return self._tokens[min(self._at, len(self._tokens) - 1)]
 
     def _is(self, mark: str) -> bool:
         return self._peek().kind == "mark" and self._peek().text == mark
@@ -123,7 +133,10 @@ class _Reading:
             raise self._wrong(f"{{ or = is missing after {name.text}")
         return name, labels
 
-    def _body(self) -> tuple[dict[str, Value], tuple[str, ...]]:
+    def _body(
+        self, entities: list[dict[str, Value]] | None = None
+    ) -> tuple[dict[str, Value], tuple[str, ...]]:
+        """What is between the braces of a block; blocks named ``entity`` are read into ``entities``, others stepped over."""
         attributes: dict[str, Value] = {}
         blocks: list[str] = []
         self._at += 1
@@ -136,7 +149,10 @@ class _Reading:
             name, labels = self._header()
             if self._is("{"):
                 blocks.append(" ".join((name.text, *labels)))
-                self._skip()
+                if name.text == "entity" and not labels and entities is not None:
+                    entities.append(self._body()[0])
+                else:
+                    self._skip()
                 continue
             self._at += 1
             if name.text in attributes:
@@ -171,7 +187,11 @@ class _Reading:
             self._at += 2
             made = Literal(text=f"-{self._tokens[start + 1].text}", line=token.line)
         elif self._is("{"):
+            if self._depth >= MOST_DEPTH:
+                raise self._wrong(f"objects are nested deeper than {MOST_DEPTH} levels")
+            self._depth += 1
             made = self._mapping()
+            self._depth -= 1
         after = self._peek()
         if made is not None and (after.kind in {"line", "end"} or self._is(",") or self._is("}")):
             return made

@@ -37,6 +37,10 @@ class Token:
     line: int
 
 
+MOST_TEMPLATES: Final = 50
+"""Templates inside templates."""
+
+
 def not_hcl(path: str, line: int, message: str) -> ManifestErrors:
     """An error about a text."""
     return ManifestErrors([Problem(path, line, 0, f"not HCL: {message}")])
@@ -66,7 +70,7 @@ def tokens(text: str, path: str) -> Iterator[Token]:
         at = end
 
 
-def _string(text: str, at: int, path: str, line: int) -> tuple[str | None, int]:
+def _string(text: str, at: int, path: str, line: int, depth: int = 0) -> tuple[str | None, int]:
     """What a string holds (``None`` if a template is in it) and where it ends; ``at`` is behind its quote."""
     parts: list[str] = []
     template = False
@@ -81,7 +85,7 @@ def _string(text: str, at: int, path: str, line: int) -> tuple[str | None, int]:
             at += 3
         elif text[at : at + 2] in {"${", "%{"}:
             template = True
-            at = _template_end(text, at + 2, path, line)
+            at = _template_end(text, at + 2, path, line, depth + 1)
         elif one == "\\":
             content, at = _escape(text, at + 1, path, line)
             parts.append(content)
@@ -103,17 +107,19 @@ def _escape(text: str, at: int, path: str, line: int) -> tuple[str, int]:
     raise not_hcl(path, line, f"\\{one} is no escape")
 
 
-def _template_end(text: str, at: int, path: str, line: int) -> int:
-    depth = 1
-    while depth:
+def _template_end(text: str, at: int, path: str, line: int, depth: int) -> int:
+    if depth > MOST_TEMPLATES:
+        raise not_hcl(path, line, f"templates are nested deeper than {MOST_TEMPLATES} levels")
+    braces = 1
+    while braces:
         one = text[at : at + 1]
         if not one:
             raise not_hcl(path, line, "a template does not end")
         at += 1
         if one == '"':
-            _, at = _string(text, at, path, line)
+            _, at = _string(text, at, path, line, depth)
         elif one in "{}":
-            depth += 1 if one == "{" else -1
+            braces += 1 if one == "{" else -1
     return at
 
 

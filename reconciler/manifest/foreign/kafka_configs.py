@@ -4,7 +4,8 @@ Read in ConfigCommand.describeQuotaConfigs of apache/kafka (trunk of 2024-10-25)
 "Configs for" are read, too. A describe is strict, it shows one form of entity, so people hand in several outputs.
 
 Names are printed raw between single quotes, so a name that holds a quote can make a line that reads in two ways.
-Then the reading in which no name holds a quote is taken, if there is one; else the line is listed.
+Then the reading in which no name holds a quote is taken, if there is one, and a note says that the line has another
+reading; else the line is listed.
 """
 
 import re
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.manifest.foreign.gathering import Files, Gathering, Given
-from reconciler.quota.entity import ABSENT, DEFAULT, Slot
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, parts
 
 _LINE: Final = re.compile(r"(?:Quota configs|Configs) for (.*)")
 _NO_QUOTA: Final = re.compile(r"(?:SCRAM credential configs for|Error retrieving SCRAM) .*|\s*")
@@ -44,6 +45,7 @@ def _read_line(path: str, number: int, line: str, found: Gathering) -> None:
             )
         return
     readings = list(_readings(match.group(1)))
+    pairs = len(readings)
     unquoted = [one for one in readings if not any("'" in slot for slot in one[0] if slot)]
     if len(readings) > 1 and unquoted:
         readings = unquoted
@@ -57,6 +59,14 @@ def _read_line(path: str, number: int, line: str, found: Gathering) -> None:
         )
         return
     (user, client_id, ip), limits = readings[0]
+    if pairs > 1:
+        found.note(
+            path,
+            number,
+            "read as a pair of user and client-id; one user with this whole text as its name is printed the same way."
+            " The live quotas show which it is: kquota describe",
+            parts(Entity((user, client_id, ip))),
+        )
     given = [
         Given(key=key, text=value, line=number, live=True)
         for key, _, value in (one.partition("=") for one in limits.split(", ") if one)

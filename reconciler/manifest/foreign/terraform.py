@@ -1,7 +1,9 @@
-"""``kafka_quota`` resources of the Terraform provider Mongey/kafka: ``.tf`` files, or ``terraform show -json``.
+"""Quota resources of the Terraform provider Mongey/kafka: ``.tf`` files, or ``terraform show -json``.
 
-Read in kafka/resource_kafka_quota.go and kafka_quotas.go of Mongey/terraform-provider-kafka (2026-06-16, v0.9.0): one
-slot per resource, no name or an empty one is the default. Nothing is evaluated: a resource with variables, ``count``
+Read in kafka/resource_kafka_quota.go, kafka_quotas.go and resource_kafka_quota_composite.go of
+Mongey/terraform-provider-kafka: ``kafka_quota`` has one slot; ``kafka_quota_composite`` has two ``entity`` blocks, a
+user and a client-id. No name or an empty one is the default. Every other type that begins with ``kafka_quota`` is
+listed, because it may hold quotas that this reader does not know. Nothing is evaluated: a resource with variables, ``count``
 or ``for_each`` is listed, and ``terraform show -json`` has it expanded.
 """
 
@@ -16,6 +18,8 @@ from reconciler.manifest.foreign.trees import Tree, documents, limits, only_clus
 from reconciler.quota.entity import DEFAULT, ENTITY_TYPES, Slot
 
 TYPE: Final = "kafka_quota"
+COMPOSITE: Final = "kafka_quota_composite"
+_PAIR: Final = ("client-id", "user")
 _EXPANDS: Final = ("count", "for_each")
 _SHOW: Final = "terraform show -json has it expanded"
 _UNALIASED: Final = "kafka"
@@ -39,7 +43,7 @@ def read(files: Files, found: Gathering, *, cluster: str | None) -> None:
             _read_shown(path, text, found)
             continue
         for one in hcl.resources(text, path):
-            if one.type == TYPE:
+            if one.type.startswith(TYPE):
                 written.append((path, one))
                 _ = providers.setdefault(_provider(one), f"{path}:{one.line}")
     if written or cluster is not None:
@@ -72,19 +76,19 @@ def _read_written(path: str, one: hcl.Resource, found: Gathering) -> None:
     expands = [name for name in _EXPANDS if name in one.attributes]
     if expands:
         line = one.attributes[expands[0]].line
-        raise _wrong(path, line, f"{TYPE}.{one.name} is made by {expands[0]}; {_SHOW}")
+        raise _wrong(path, line, f"{one.type}.{one.name} is made by {expands[0]}; {_SHOW}")
     if any(block.startswith("dynamic") for block in one.blocks):
-        raise _wrong(path, one.line, f"{TYPE}.{one.name} has a dynamic block; {_SHOW}")
-    kind = one.attributes.get("entity_type")
-    if kind is None:
-        raise _wrong(path, one.line, f"{TYPE}.{one.name} has no entity_type")
-    name = one.attributes.get("entity_name")
-    if isinstance(name, hcl.Unread) and name.words == "null":
-        name = None
+        raise _wrong(path, one.line, f"{one.type}.{one.name} has a dynamic block; {_SHOW}")
+    if one.type == COMPOSITE:
+        pairs = [_written_slot(path, one, entity, "type", "name") for entity in one.entities]
+        slots = _composite(path, one.line, pairs)
+    elif one.type == TYPE:
+        slots = _slots(
+            path, *_written_slot(path, one, one.attributes, "entity_type", "entity_name")
+        )
+    else:
+        raise _unknown(path, one.line, one.type, one.name)
     config = one.attributes.get("config")
-    slots = _slots(
-        path, kind.line, _literal(path, kind), "" if name is None else _literal(path, name)
-    )
     if config is not None and not isinstance(config, hcl.Mapping):
         raise _wrong(path, config.line, f"config would have to be evaluated; {_SHOW}")
     given: list[Given] = []
@@ -96,6 +100,30 @@ def _read_written(path: str, one: hcl.Resource, found: Gathering) -> None:
                 _ = _literal(path, value)
     if given or config is None or not config.entries:
         _add(path, one.line, given, slots, found)
+
+
+def _written_slot(
+    path: str, one: hcl.Resource, attributes: Mapping[str, hcl.Value], kind_key: str, name_key: str
+) -> tuple[int, str, str]:
+    """Line, type and name of an entity; "" is the default."""
+    kind, name = attributes.get(kind_key), attributes.get(name_key)
+    if kind is None:
+        raise _wrong(path, one.line, f"{one.type}.{one.name} has no {kind_key}")
+    if isinstance(name, hcl.Unread) and name.words == "null":
+        name = None
+    return kind.line, _literal(path, kind), "" if name is None else _literal(path, name)
+
+
+def _composite(path: str, line: int, pairs: list[tuple[int, str, str]]) -> Mapping[str, Slot]:
+    if tuple(sorted(kind for _, kind, _ in pairs)) != _PAIR:
+        raise _wrong(path, line, f"{COMPOSITE} needs two entities, one user and one client-id")
+    return {kind: name or DEFAULT for _, kind, name in pairs}
+
+
+def _unknown(path: str, line: int, kind: str, name: str) -> ManifestErrors:
+    return _wrong(
+        path, line, f"{kind}.{name} is a type that is not known here; declare its quotas by hand"
+    )
 
 
 def _literal(path: str, value: hcl.Value) -> str:
@@ -133,17 +161,30 @@ def _read_shown(path: str, text: str, found: Gathering) -> None:
         for one in _shown(root) if root is not None else ():
             with found.entry():
                 attributes = one.need("values")
-                kind = attributes.need("entity_type")
-                slots = _slots(path, kind.line, kind.text(), attributes.named("entity_name") or "")
+                slots = _shown_slots(path, one, attributes)
                 given = limits(attributes.get("config"), live=True)
                 _add(path, one.line, given, slots, found)
+
+
+def _shown_slots(path: str, one: Tree, attributes: Tree) -> Mapping[str, Slot]:
+    type_ = one.named("type") or ""
+    if type_ == COMPOSITE:
+        pairs = []
+        for entity in attributes.need("entity").items():
+            kind = entity.need("type")
+            pairs.append((kind.line, kind.text(), entity.named("name") or ""))
+        return _composite(path, one.line, pairs)
+    if type_ != TYPE:
+        raise _unknown(path, one.line, type_, one.named("name") or "")
+    kind = attributes.need("entity_type")
+    return _slots(path, kind.line, kind.text(), attributes.named("entity_name") or "")
 
 
 def _shown(module: Tree) -> Iterator[Tree]:
     """The managed resources of a module and of those in it."""
     resources, modules = module.get("resources"), module.get("child_modules")
     for one in resources.items() if resources is not None else ():
-        if one.named("type") == TYPE and one.named("mode") == "managed":
+        if (one.named("type") or "").startswith(TYPE) and one.named("mode") == "managed":
             yield one
     for inner in modules.items() if modules is not None else ():
         yield from _shown(inner)

@@ -150,10 +150,12 @@ def documents(path: str, text: str) -> list[Tree]:
     if json_nodes.looks_like_json(text):
         return [Tree(path=path, node=json_nodes.read(text, path))]
     problems: list[Problem] = []
+    budget = yaml_files.NodeBudget(total=yaml_files.MAX_FILE_NODES)
     found = [
         Tree(path=path, node=node)
         for piece in yaml_files.pieces(text)
-        for node in yaml_files.read(piece, path, problems)
+        if not budget.is_spent
+        for node in yaml_files.read(piece, path, problems, budget)
     ]
     if problems:
         raise ManifestErrors(problems, hint=HINT)

@@ -1,10 +1,10 @@
 """OAUTHBEARER (RFC 7628, KIP-255): a token fetched elsewhere, with extensions if the broker wants some."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Final, cast
 
+from reconciler import foreign_json
 from reconciler.errors import AuthenticationError, EncodeError
 
 NAME: Final = "OAUTHBEARER"
@@ -67,7 +67,7 @@ class OAuthBearer:
 def _complaint(challenge: bytes) -> str:
     """The status of the server's answer, short and printable; nothing else of it is kept."""
     try:
-        answer: object = json.loads(challenge)
+        answer: object = foreign_json.parse(challenge, most_bytes=foreign_json.SMALL)
     except ValueError:
         return "no reason given"
     fields = cast("dict[object, object]", answer) if isinstance(answer, dict) else {}

@@ -68,10 +68,19 @@ def definition(folder: Path, kind: str) -> Any:
     return yaml.safe_load((folder / CRDS[kind]).read_text(encoding="utf-8"))["spec"]
 
 
+BOUNDED = frozenset(
+    f"ClientQuota.spec.entity.{slot}{fault}"
+    for slot in ("user", "clientId")
+    for fault in (": a new rule: a name of more than 512 bytes cannot be declared", ".name: maxLength fell")
+)  # fmt: skip
+"""Longer names let one tenant exhaust the operator. Those that are stored stay, and say that they are not served."""
+
+
 @pytest.mark.parametrize("kind", CRDS)
 def test_every_field_of_the_previous_release_is_there_and_no_narrower(kind: str) -> None:
     """Unless a rule is worth it: then say so in the changelog, and here by name."""
-    assert list(narrowed(schema_of(kind, PREVIOUS), schema_of(kind), kind)) == []
+    faults = set(narrowed(schema_of(kind, PREVIOUS), schema_of(kind), kind))
+    assert faults == (BOUNDED if kind == "ClientQuota" else set())
 
 
 @pytest.mark.parametrize("kind", CRDS)
@@ -145,6 +154,10 @@ def stored_under_the_previous(kube: KubeCluster) -> list[str]:
         quota(entity=form, limits={"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": "1Gi"})
         for form in FORMS
     ]  # fmt: skip
+    # Longer than may be declared by now: the API server lets a value be that did not change.
+    made.append(
+        quota(entity={"user": {"name": "\x01" * 32_767}, "clientId": {"name": "é" * 16_383}})
+    )
     whole = cluster(**documents.FULL_CLUSTER)
     spec = schema_of("QuotaCluster", PREVIOUS)["properties"]["spec"]
     made.append({**whole, "spec": known_to(spec, whole["spec"])})

@@ -68,7 +68,7 @@ RESOURCE_NAMES = (
     "x" * 254,
 )
 WORDS = (
-    *ODD_NAMES, "", "true", "Sync", "Delete", "user", "sync", " Sync", "Sync\n", "x" * 65, "é" * 256, "😀" * 300,
+    *ODD_NAMES, "", "true", "Sync", "Delete", "user", "sync", " Sync", "Sync\n", "x" * 65, "é" * 256, "é" * 257, "x" * 511 + "é", "😀" * 128, "😀" * 129, "😀" * 300,
 )  # fmt: skip
 OTHER_TYPES = (
     None,

@@ -81,9 +81,10 @@ def cluster_events(world: World, name: str = "prod") -> dict[str, str]:
 
 
 def audited(operator: Operator) -> list[dict[str, Any]]:
-    """The lines of the audit log that a process has printed."""
+    """The outcomes, in the audit log that a process has printed, of what that process sent or held itself."""
     lines = operator.log.read_text(encoding="utf-8").splitlines()
-    return [json.loads(one) for one in lines if one.startswith("{")]
+    entries = [json.loads(one) for one in lines if one.startswith("{")]
+    return [one for one in entries if one["outcome"] != "INTENDED" and "settledAt" not in one]
 
 
 @contextlib.contextmanager

@@ -45,7 +45,11 @@ def secret(world: World, name: str = "kafka", **texts: str | None) -> str:
         {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": name, "labels": {SECRETS: "yes"}},
+            "metadata": {
+                "name": name,
+                "labels": {SECRETS: "yes"},
+                "annotations": {"kafka-quotas.io/quota-cluster": f"prod,{name}"},
+            },
             "stringData": present,
         },
         namespace=world.place.namespace,

@@ -116,6 +116,10 @@ class Operator:
         self.child.kill()
 
 
+FORGER = "forger"
+"""A user whom the admission policy on statuses lets pass, as where the policies are off."""
+
+
 class Place:
     """Kubernetes, Kafka and the installed chart, for a session."""
 
@@ -127,7 +131,7 @@ class Place:
         with kube.pods_become_ready():
             kube.helm(
                 "install", RELEASE, str(CHART), "--namespace", self.namespace, "--wait",
-                "--timeout", "60s", *values,
+                "--timeout", "60s", "--set", f"admissionPolicies.statusWriters={{admin,{FORGER}}}", *values,
             )  # fmt: skip
         deployment = json.loads(
             kube.kubectl("get", "deploy", "-n", self.namespace, "-o", "json").stdout

@@ -27,7 +27,10 @@ def test_every_form_of_entity_and_javas_numbers_are_read_back_as_they_are_live()
         "ip=10.0.0.7": {"connection_creation_rate": 20.0},
         "ip=<default>": {"connection_creation_rate": 100.0},
     }
-    assert notes(made) == []
+    # The only pair of two names; every other line can be read in one way only.
+    assert [(line, text.partition(";")[0]) for line, text in notes(made)] == [
+        (7, "read as a pair of user and client-id")
+    ]
 
 
 def test_what_no_manifest_holds_is_listed_with_its_line():

@@ -295,7 +295,13 @@ class KubeCluster:
     def install_crds(self, folder: Path = CRDS) -> None:
         """Applies the CRDs in `folder`; returns when they are established."""
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(folder))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(folder))
+        # Right after its creation a CRD has no conditions at all, which `kubectl wait` takes for an error.
+        wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(folder))
+        self.wait_until(
+            lambda: self.kubectl(*wait, check=False).returncode == 0,
+            "establish the CRDs",
+            seconds=60,
+        )
 
     def fresh_namespace(self, *, labels: Mapping[str, str] | None = None) -> str:
         """The name of a new, empty namespace."""

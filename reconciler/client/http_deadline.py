@@ -1,0 +1,105 @@
+"""One deadline for a whole HTTP exchange of the standard library, whose timeouts begin anew with every byte.
+
+A peer that sends a byte now and then keeps ``urllib`` waiting for as long as it likes. Here a timer shuts the socket
+down: the thread that reads sees the end of the stream, and whoever asked sees that the deadline has passed.
+"""
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import urllib.request
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+
+class HttpDeadline:
+    """The end of one exchange. Use it as a context around everything that is sent and read.
+
+    Attributes:
+        passed: Whether the time was over before the context ended.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.passed = False
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+
+    def watch(self, opened: socket.socket) -> None:
+        """Ends this socket at the deadline.
+
+        Raises:
+            TimeoutError: It has passed.
+        """
+        with self._lock:
+            self._socket = opened
+            if self.passed:
+                raise TimeoutError("the deadline has passed")
+
+    def _end(self) -> None:
+        with self._lock:
+            self.passed = True
+            if self._socket is not None:
+                with contextlib.suppress(OSError):  # it is closed already
+                    # Not ``SSLSocket.shutdown``, which would take the TLS state away from the thread that reads.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+class _PlainConnection(http.client.HTTPConnection):
+    def __init__(self, host: str, *, deadline: HttpDeadline, **given: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(host, **given)
+        self._deadline = deadline
+
+    def connect(self) -> None:
+        super().connect()
+        self._deadline.watch(self.sock)
+
+
+class _TlsConnection(http.client.HTTPSConnection):
+    def __init__(self, host: str, *, deadline: HttpDeadline, **given: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(host, **given)
+        self._deadline = deadline
+
+    def connect(self) -> None:
+        super().connect()
+        self._deadline.watch(self.sock)
+
+
+class PlainHandler(urllib.request.HTTPHandler):
+    """Opens ``http://`` under a deadline."""
+
+    def __init__(self, deadline: HttpDeadline) -> None:
+        super().__init__()
+        self._open = partial(_PlainConnection, deadline=deadline)
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """Connects and sends."""
+        return self.do_open(self._open, req)
+
+
+class TlsHandler(urllib.request.HTTPSHandler):
+    """Opens ``https://`` under a deadline."""
+
+    def __init__(self, deadline: HttpDeadline, tls: ssl.SSLContext | None) -> None:
+        super().__init__(context=tls)
+        self._open = partial(_TlsConnection, deadline=deadline, context=tls)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """Connects and sends."""
+        return self.do_open(self._open, req)

@@ -1,0 +1,91 @@
+"""JSON that others wrote, the one way in: bounded in bytes, items and depth, and every fault one ``ValueError`` with a sentence.
+
+Python's own reader raises ``RecursionError`` for deep nesting, and its errors keep the whole text, which a printed
+chain of exceptions would show. What a value may hold is the business of those who asked for it.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, TypeAlias
+
+Pairs: TypeAlias = list[tuple[str, Any]]
+
+SMALL: Final = 64 * 1024
+"""One value, one line, one complaint."""
+
+ANSWER: Final = 1024 * 1024
+"""An answer of a server that describes one thing."""
+
+DOCUMENT: Final = 64 * 1024 * 1024
+"""A file that this program, or another one, wrote about a whole cluster."""
+
+ITEM_BYTES: Final = 4
+"""Bytes of text that an item has on average, at the least: ``[],`` has three and needs 64 in memory."""
+
+MOST_DEPTH: Final = 200
+"""Levels of arrays and objects. Nothing that is read here has more than ten."""
+
+
+class UnreadableJson(ValueError):
+    """A text that is not taken as JSON. It keeps nothing of the text."""
+
+
+def parse(
+    text: str | bytes, *, most_bytes: int, pairs: Callable[[Pairs], object] | None = None
+) -> Any:  # noqa: ANN401 - whatever the text holds; the caller checks
+    """The value of a text.
+
+    Args:
+        text: UTF-8 where it is bytes.
+        most_bytes: Longest text that is taken, in bytes (in characters for a ``str``).
+        pairs: Makes an object of its names and values; a ``dict`` by default.
+
+    Raises:
+        UnreadableJson: It is no JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
+    """
+    if len(text) > most_bytes:
+        raise UnreadableJson(f"it has more than {most_bytes:,} bytes")
+    if items(text) > most_bytes // ITEM_BYTES:
+        raise UnreadableJson(f"it has more than {most_bytes // ITEM_BYTES:,} items")
+    try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8-sig")
+        value: object = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise UnreadableJson(f"it is not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise UnreadableJson(f"{error.msg}, line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise UnreadableJson("it is nested too deep") from None
+    except ValueError as error:
+        raise UnreadableJson(str(error)) from None
+    if is_deep(value):
+        raise UnreadableJson(f"it is nested more than {MOST_DEPTH} levels deep")
+    return value
+
+
+def items(text: str | bytes) -> int:
+    """At least as many as there are arrays, objects and values in a text; marks inside of strings count as well."""
+    if isinstance(text, bytes):
+        return text.count(b",") + text.count(b"[") + text.count(b"{") + 1
+    return text.count(",") + text.count("[") + text.count("{") + 1
+
+
+def is_deep(value: object) -> bool:
+    """Whether arrays and objects are nested more than :data:`MOST_DEPTH` levels deep."""
+    level = [value]
+    for _ in range(MOST_DEPTH + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,48 @@
+"""Deleted documents that wait for a removal budget: the wait does not count against their deletion timeout."""
+
+from collections.abc import Collection, Mapping
+
+from reconciler.kube.resources import Obj, status_of
+from reconciler.quota.budgets import NEXT_AT
+from reconciler.quota.owned import Pair
+from reconciler.quota.report import Pass
+
+
+def waited_for_budget(
+    leaving: Mapping[str, Obj],
+    held: Mapping[str, Collection[Pair]],
+    report: Pass,
+    before: Mapping[str, float],
+    *,
+    now: float,
+) -> Mapping[str, float]:
+    """When documents on their way out waited for a budget last, in seconds since the epoch.
+
+    Args:
+        leaving: Documents on their way out, with the statuses that they have.
+        held: Those that something is still to be removed for, and what.
+        report: The pass.
+        before: The answer after the pass before; empty after a restart.
+        now: Seconds since the epoch.
+    """
+    waiting = {
+        (one.change.entity, one.change.key)
+        for one in report.withheld
+        if any(violation.retry_at is not None for violation in one.violations)
+    }
+    found: dict[str, float] = {}
+    for document, pairs in held.items():
+        if report.preview is None:
+            # No plan: what was known before counts, after a restart what the status says.
+            at = before.get(document, now if _says_so(leaving[document]) else 0.0)
+        else:
+            at = now if not waiting.isdisjoint(pairs) else before.get(document, 0.0)
+            if not at and _says_so(leaving[document]):
+                at = now  # It waited until this very pass, whose removal failed.
+        if at:
+            found[document] = at
+    return found
+
+
+def _says_so(obj: Obj) -> bool:
+    return any(NEXT_AT in str(one.get("message", "")) for one in status_of(obj).get("keys", ()))

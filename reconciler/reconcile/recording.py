@@ -1,0 +1,94 @@
+"""What a run writes down about itself: outcomes of earlier runs, its own if it ends early, and what became of it."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from reconciler.errors import InventoryError, KquotaError
+from reconciler.quota.change import Plan
+from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.owned import Pair, RecordChange
+from reconciler.quota.report import Outcome, PairOutcome
+from reconciler.reconcile import audit, records
+from reconciler.reconcile.observe import Observation
+from reconciler.reconcile.orders import Orders, Ports
+
+
+def close_settled(
+    ports: Ports, seen: Observation, orders: Orders, noted: Collection[RecordChange]
+) -> None:
+    """Write to the audit log what the describe decided about writes of unknown outcome, if it is about to be recorded.
+
+    The log comes before the records: after a crash in between the next run decides again.
+
+    Raises:
+        InventoryError: The log cannot be read or written.
+    """
+    if ports.audit is None or not seen.owned.intents:
+        return
+    recorded = frozenset(noted)
+    changes = [one for one in seen.settlement.changes if one in recorded]
+    if changes:
+        ports.audit.append(
+            audit.settled(
+                changes,
+                seen.owned,
+                ports.audit.open_intents(seen.cluster_id),
+                now=ports.clock.now(),
+                origin=orders.origin,
+            )
+        )
+
+
+def unended(
+    plan: Plan, intended: Collection[Pair], orders: Orders, *, started: float, noted: int
+) -> Outcome:
+    """What is known of a run that ends without another word: whatever was intended may have been written."""
+    why = "the run did not live to tell"
+    return Outcome(
+        cluster_id=plan.cluster_id,
+        digest=plan.digest,
+        pairs=tuple(
+            PairOutcome(
+                change=one,
+                result=Unknown(why=why) if (one.entity, one.key) in intended else None,
+            )
+            for one in plan.changes
+        ),
+        bookkeeping=noted,
+        failure=why,
+        started_at=started,
+        ended_at=started,
+        origin=orders.origin,
+    )
+
+
+async def record(
+    ports: Ports, outcome: Outcome, waiting: Collection[Pair], intended: Collection[Pair]
+) -> Outcome:
+    """The outcome after it was written down; that it could not be is part of the outcome, not a crash.
+
+    The audit log comes before the records: a crash in between leaves an intent in the records, which the next run
+    settles, and no change without an outcome in the log. Records may be files, git or Kubernetes objects, and each fails
+    in its own words; each is written whatever became of the other.
+    """
+    made = outcome
+    # What may still land because of an earlier run, and was not sent again, stays open as its intent does.
+    open_still = frozenset(
+        pair
+        for one in outcome.pairs
+        if (pair := (one.change.entity, one.change.key)) in waiting
+        and not isinstance(one.result, Applied | Unknown)
+    )
+    try:
+        if ports.audit is not None:
+            ports.audit.append(audit.entries(outcome, frozenset(intended) - open_still))
+    except InventoryError as error:
+        made = replace(made, recorded=False, failure=made.failure or str(error))
+    try:
+        await ports.inventory.write(
+            outcome.cluster_id,
+            records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
+        )
+    except KquotaError as error:
+        made = replace(made, recorded=False, failure=made.failure or str(error))
+    return made

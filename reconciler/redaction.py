@@ -1,0 +1,210 @@
+"""Secrets out of text: URLs without their credentials, and words of a peer without the secrets that it was sent.
+
+``redact_url`` and ``redact_urls`` are the only functions that make a URL fit for output. ``Scrubber`` knows secrets
+and hides them in text that comes from outside. Both are pure. Escaping is another matter: see ``render.names``.
+"""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+HIDDEN: Final = "(hidden)"
+"""What stands in a URL in place of a secret."""
+
+SCRUBBED: Final = "<hidden>"
+"""What stands in other text in place of a secret."""
+
+PIECE: Final = 8
+"""Characters of a secret in a row that are hidden even where the rest of it is missing."""
+
+_SHORTEST: Final = 4
+_ORIGIN: Final = re.compile(r"^//|[A-Za-z][A-Za-z0-9+.\-]{0,63}:(?://|\\\\)")
+_ENCODED_ORIGIN: Final = re.compile(r"%3A(?:%2F|/){2}|%3A%5C%5C", re.IGNORECASE)
+_EXTRAS: Final = re.compile(r"[?#;]")
+_SEPARATOR: Final = re.compile(r"[?#;&]")
+_TRAILING: Final = "\"'`)]}>:;,."
+_WORD: Final = re.compile(r"\S+")
+
+
+def redact_url(text: str) -> str:
+    """One value that may be a URL, with the credentials hidden wherever people put them.
+
+    Userinfo goes, and so does everything from the first ``?``, ``#`` or ``;``. Where an ``@`` follows a slash, it is
+    not certain where the host begins: then all of the address is hidden, because to show a part could show half of a
+    password, or name a host that is not dialed. The value is one URL to its end, blanks included.
+    """
+    origin = _ORIGIN.search(text)
+    if origin is not None:
+        before = _WORD.sub(lambda word: _redacted_word(word.group()), text[: origin.start()])
+        return before + origin.group() + _redacted_rest(text[origin.end() :])
+    if _ENCODED_ORIGIN.search(text):
+        return HIDDEN
+    return _WORD.sub(lambda word: _redacted_word(word.group()), text)
+
+
+def redact_urls(text: str) -> str:
+    """A sentence with URLs in it; each of them is read as far as the next blank."""
+    return _WORD.sub(lambda word: _redacted_in_sentence(word.group()), text)
+
+
+def _redacted_in_sentence(word: str) -> str:
+    end = len(word.rstrip(_TRAILING))
+    return redact_url(word[:end]) + word[end:]
+
+
+def _redacted_word(word: str) -> str:
+    """A word without a scheme: ``user:password@host`` and ``/path?token=...`` still are secrets."""
+    before, at, _ = word.rpartition("@")
+    if at and ":" in before:
+        return _redacted_rest(word)
+    extra = _SEPARATOR.search(word)
+    if extra is None or "=" not in word[extra.end() :]:
+        return word
+    return f"{word[: extra.end()]}{HIDDEN}"
+
+
+def _redacted_rest(rest: str) -> str:
+    """What follows ``scheme://``."""
+    before, at, after = rest.rpartition("@")
+    if at:
+        if re.search(r"[/\\?#;]", before):
+            return HIDDEN
+        return f"{HIDDEN}@{_without_extras(after)}"
+    return _without_extras(rest)
+
+
+def _without_extras(text: str) -> str:
+    extra = _EXTRAS.search(text)
+    return text if extra is None else f"{text[: extra.end()]}{HIDDEN}"
+
+
+class Scrubber:
+    """Hides secrets in text of a peer that was sent them.
+
+    A secret is found as it is, percent-encoded, in JSON, in Python's and HTML's escapes, in hexadecimal, and in base64
+    at any alignment. Pieces of eight characters or more of the secret itself are found as well, because peers cut
+    their messages. What is not found: a secret that the peer enciphers, reverses or spells in a way of its own.
+
+    Args:
+        secrets: Texts to hide. Empty ones are ignored.
+        whole: Texts of which only the whole is secret, such as the SASL PLAIN token, which begins with the user name.
+    """
+
+    __slots__ = ("_forms", "_pieces", "_short")
+
+    def __init__(self, secrets: Iterable[str], *, whole: Iterable[str] = ()) -> None:
+        texts = {text for text in secrets if text}
+        self._short = tuple(text for text in texts if len(text) < _SHORTEST)
+        long = texts - set(self._short)
+        forms = {form for text in (*long, *whole) for form in _forms(text)}
+        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        self._pieces = frozenset(
+            text[at : at + PIECE] for text in long for at in range(len(text) - PIECE + 1)
+        )
+
+    def __repr__(self) -> str:
+        return "Scrubber(...)"
+
+    def __call__(self, text: str) -> str:
+        """The text without secrets.
+
+        A secret shorter than four characters would blank out ordinary words, so the whole text is hidden if one occurs.
+        """
+        if any(short in text for short in self._short):
+            return SCRUBBED
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, SCRUBBED)
+        return self._without_pieces(text) if self._pieces else text
+
+    def _without_pieces(self, text: str) -> str:
+        shown: list[str] = []
+        at = start = 0
+        while at <= len(text) - PIECE:
+            if text[at : at + PIECE] not in self._pieces:
+                at += 1
+                continue
+            shown += [text[start:at], SCRUBBED]
+            while at <= len(text) - PIECE and text[at : at + PIECE] in self._pieces:
+                at += 1
+            at = start = at + PIECE - 1
+        shown.append(text[start:])
+        return "".join(shown)
+
+
+class _Known:
+    """The secrets of this process that were remembered last, and a scrubber for them."""
+
+    __slots__ = ("_scrub", "_texts")
+
+    def __init__(self) -> None:
+        self._texts: dict[str, None] = {}
+        self._scrub: Scrubber | None = None
+
+    def add(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            if len(text) < PIECE:
+                continue
+            if text not in self._texts:
+                self._scrub = None
+            _ = self._texts.pop(text, None)
+            self._texts[text] = None
+        while len(self._texts) > REMEMBERED:
+            _ = self._texts.pop(next(iter(self._texts)), None)
+
+    def hidden_in(self, text: str) -> str:
+        if self._scrub is None:
+            self._scrub = Scrubber((), whole=tuple(self._texts))
+        return self._scrub(text)
+
+
+REMEMBERED: Final = 256
+"""Secrets that a process remembers for its logs; the oldest go first."""
+
+_KNOWN: Final = _Known()
+
+
+def remember(*texts: str) -> None:
+    """Let logs and tracebacks of this process hide these secrets, whichever library quotes them.
+
+    Texts below eight characters are not remembered: they would blank out ordinary words of every log line.
+    """
+    _KNOWN.add(texts)
+
+
+def redact_known(text: str) -> str:
+    """A log line or a traceback without secrets that were remembered and without credentials of URLs."""
+    text = _KNOWN.hidden_in(text)
+    if "://" not in text:
+        return text
+    return _WORD.sub(
+        lambda word: _redacted_in_sentence(word[0]) if "://" in word[0] else word[0], text
+    )
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The spellings under which software repeats a text."""
+    yield secret
+    for safe in ("", "/"):
+        yield quote(secret, safe=safe, errors="replace")
+        yield quote_plus(secret, safe=safe, errors="replace")
+    for ascii_only in (True, False):
+        yield json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+    yield repr(secret)[1:-1]
+    yield html.escape(secret)
+    content = secret.encode("utf-8", "replace")
+    yield content.hex()
+    yield content.hex().upper()
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(content).decode("ascii").rstrip("=")
+        # Inside a longer text the secret begins at one of three places of a group of four letters. The letters at
+        # both ends depend on the neighbours too and are left out.
+        for offset, unstable in ((0, 0), (1, 2), (2, 3)):
+            letters = encode(bytes(offset) + content).decode("ascii").rstrip("=")
+            stable = letters[unstable : (offset + len(content)) * 8 // 6]
+            if len(stable) >= PIECE:
+                yield stable

@@ -1,0 +1,89 @@
+"""A checkout that was made to harm: links to devices and to files of the machine, pipes without a writer."""
+
+import os
+
+import pytest
+
+from tests.cli.projects import project, quota
+from tests.cli.test_revisions import commit, git
+
+
+@pytest.fixture
+def repository(folder, sandbox, monkeypatch):
+    """A project under git, with a file beside the repository that is nobody's business."""
+    (folder / "secret.yaml").write_text(quota("leaked"))
+    top = folder / "repo"
+    top.mkdir()
+    git(top, "init", "-q", "-b", "main")
+    project(top, sandbox.bootstrap, quota("a"))
+    commit(top)
+    monkeypatch.chdir(top)
+    return top
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "../../secret.yaml"])
+@pytest.mark.parametrize("command", ["plan", "validate", "apply --yes", "report"])
+def test_manifests_that_lead_out_of_the_repository_are_an_error(
+    kquota, repository, command, target
+):
+    (repository / "quotas" / "x.yaml").symlink_to(target)
+    ran = kquota(*command.split())
+    assert ran.code == 1
+    assert "quotas/x.yaml" in ran.out + ran.err
+    assert "outside" in ran.out + ran.err
+    assert "leaked" not in ran.out
+
+
+def test_a_folder_that_leads_to_proc_is_one_problem(kquota, repository):
+    (repository / "quotas" / "x").symlink_to("/proc")
+    ran = kquota("plan")
+    assert ran.code == 1
+    assert len(ran.err) < 1000
+
+
+def test_a_project_file_that_is_a_device_is_an_error(kquota, repository):
+    (repository / "kquota.yaml").unlink()
+    (repository / "kquota.yaml").symlink_to("/dev/zero")
+    ran = kquota("plan")
+    assert ran.code == 1
+    assert "it is a device, not a regular file" in ran.err
+    ran = kquota("plan", "--config-from", "refs/heads/main")
+    assert ran.code == 0
+    assert "project file of the head revision cannot be used" in ran.err
+
+
+def test_a_project_file_of_the_machine_is_not_shown_as_that_of_the_head(kquota, repository, folder):
+    text = (repository / "kquota.yaml").read_text()
+    (folder / "other.yaml").write_text(text + "  guards: {maxRemovals: 424242}\n")
+    (repository / "kquota.yaml").unlink()
+    (repository / "kquota.yaml").symlink_to(folder / "other.yaml")
+    ran = kquota("plan", "--config-from", "refs/heads/main")
+    assert ran.code == 0
+    assert "424242" not in ran.out + ran.err
+    assert "which is outside" in ran.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", "x.yaml"),
+        ("plan", "--offline", "--snapshot", "x.json"),
+        ("plan", "--principals", "x.csv"),
+        ("apply", "x.json", "--yes"),
+        ("rollback", "x.json", "--yes"),
+        ("import", "--cluster", "prod", "--from", "terraform", "x.tf"),
+        ("post", "github", "x.json", "--summary"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_no_file_that_is_read_may_be_a_pipe_or_a_device(kquota, repository, command, kind):
+    (name,) = (one for one in command if one.startswith("x."))
+    if kind == "pipe":
+        os.mkfifo(repository / name)
+    else:
+        (repository / name).symlink_to("/dev/zero")
+    ran = kquota(*command)
+    assert ran.code == 1
+    assert f"it is a {kind}, not a regular file" in ran.err or "which is outside" in ran.err
+    assert "Traceback" not in ran.err

@@ -1,0 +1,162 @@
+"""What is trusted is one tree: a head revision, a tag or a branch cannot put anything of its own in its place."""
+
+import json
+
+import pytest
+
+from reconciler.client.clock import SystemClock
+from reconciler.render.json_plan import document_digest
+from tests.cli.listeners import Listener
+from tests.cli.projects import project, quota
+from tests.cli.test_revisions import commit, git
+
+
+@pytest.fixture
+def attacker():
+    """A server of the attacker's."""
+    with Listener() as running:
+        yield running
+
+
+@pytest.fixture
+def clone(folder, sandbox, monkeypatch):
+    """A clone of a repository whose branch main connects to the sandbox."""
+    origin = folder / "origin"
+    origin.mkdir()
+    git(origin, "init", "-q", "-b", "main")
+    project(origin, sandbox.bootstrap, quota("a"))
+    commit(origin)
+    git(folder, "clone", "-q", str(origin), "clone")
+    monkeypatch.chdir(folder / "clone")
+    return folder / "clone"
+
+
+def test_a_tag_called_like_the_base_branch_does_not_decide_where_to_connect(
+    kquota, clone, attacker
+):
+    project(clone, attacker.address, quota("a"))
+    commit(clone)
+    git(clone, "tag", "origin/main")
+    git(clone, "reset", "-q", "--hard", "refs/remotes/origin/main")
+    refused = kquota("plan", "--config-from", "origin/main")
+    assert refused.code == 1
+    assert "refs/remotes/origin/main or refs/tags/origin/main" in refused.err
+    assert "write refs/remotes/origin/main, or the full commit id" in refused.err
+    assert kquota("plan", "--config-from", "refs/remotes/origin/main").code == 0
+    assert attacker.received == []
+
+
+@pytest.mark.parametrize("command", ["plan", "validate", "report", "drift", "apply"])
+def test_every_command_that_takes_a_trusted_revision_refuses_a_short_name(kquota, clone, command):
+    more = ("--yes",) if command == "apply" else ()
+    ran = kquota(command, "--config-from", "main", *more)
+    assert ran.code == 1
+    assert "--config-from 'main' is a short name" in ran.err
+
+
+@pytest.mark.parametrize("command", ["plan", "validate", "report", "drift", "apply"])
+@pytest.mark.parametrize("named", ["branch", "commit"])
+def test_a_submodule_does_not_bring_a_trusted_revision_of_its_own(
+    kquota, clone, folder, attacker, monkeypatch, *, command, named
+):
+    other = folder / "other"
+    other.mkdir()
+    git(other, "init", "-q", "-b", "main")
+    project(other, attacker.address, quota("a"))
+    commit(other)
+    git(
+        clone,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(other),
+        "kafka",
+    )
+    commit(clone)
+    revision = {"branch": "refs/remotes/origin/main", "commit": git(other, "rev-parse", "HEAD")}
+    where = ("--config-from", revision[named], *(("--yes",) if command == "apply" else ()))
+    typed = kquota(command, "--project", "kafka/kquota.yaml", *where)
+    monkeypatch.chdir(clone / "kafka")
+    for refused in (typed, kquota(command, *where)):
+        assert refused.code == 1
+        assert f"kafka is a submodule of {clone}" in refused.err
+        assert "clone their repository by itself" in refused.err
+    assert attacker.received == []
+
+
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_what_counts_as_applied_by_us_is_no_short_name_either(kquota, clone, command):
+    git(clone, "tag", "origin/main")
+    more = ("--yes",) if command == "apply" else ()
+    ran = kquota(command, "--since", "origin/main", *more)
+    assert ran.code == 1
+    assert "--since 'origin/main' is a short name" in ran.err
+    assert kquota("plan", "--since", "HEAD").code == 0
+
+
+@pytest.mark.parametrize("ci", ["true", "1", "False", "0", ""])
+def test_a_plan_in_ci_says_that_it_trusts_its_whole_checkout(kquota, clone, monkeypatch, ci):
+    monkeypatch.setenv("CI", ci)
+    in_ci = ci in {"true", "1"}
+    ran = kquota("plan", "--format", "json", "--out", "p.json")
+    assert ran.code == 0
+    assert ("no trusted revision is named" in ran.err) is in_ci
+    assert ("--config-from refs/remotes/origin/main" in ran.err) is in_ci
+    for text in (ran.out, (clone / "p.json").read_text()):
+        said = json.loads(text)["warnings"]
+        assert any("no trusted revision is named" in one for one in said) is in_ci
+    ran = kquota("plan", "--config-from", git(clone, "rev-parse", "HEAD"))
+    assert "no trusted revision" not in ran.err
+
+
+def test_a_plan_in_ci_of_typed_addresses_trusts_what_was_typed(kquota, clone, sandbox, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    (clone / "kquota.yaml").unlink()
+    for where in (("--bootstrap-server", sandbox.bootstrap), ("--offline",)):
+        ran = kquota("plan", "quotas", "--no-inventory", *where)
+        assert ran.code == 0
+        assert "no trusted revision" not in ran.err
+
+
+# -- saved plans ------------------------------------------------------------------------------------------
+
+
+def edited(clone, created, *, sealed: bool) -> None:
+    """The saved plan with another time; `sealed` with a digest that fits."""
+    plan = json.loads((clone / "p.json").read_text())
+    plan["created"] = created
+    if sealed:
+        plan["documentDigest"] = document_digest(plan["digest"], created)
+    (clone / "p.json").write_text(json.dumps(plan))
+
+
+def test_a_time_that_was_edited_shows(kquota, clone, sandbox):
+    assert kquota("plan", "--out", "p.json").code == 0
+    edited(clone, 4102444800, sealed=False)
+    ran = kquota("apply", "p.json", "--yes", "--max-age", "1m")
+    assert ran.code == 1
+    assert "its time and its digests do not belong together" in ran.err
+    assert sandbox.values() == {}
+
+
+def test_a_plan_from_the_future_is_stale(kquota, clone, sandbox):
+    assert kquota("plan", "--out", "p.json").code == 0
+    for ahead, code in ((601 + 60, 4), (500, 0)):
+        edited(clone, SystemClock().now() + ahead, sealed=True)
+        ran = kquota("apply", "p.json", "--yes", "--max-age", "1m")
+        assert ran.code == code, ran.err
+        assert ("in the future" in ran.err) is (code == 4)
+
+
+def test_files_that_name_users_are_private(kquota, clone, sandbox):
+    assert kquota("plan", "--out", "p.json").code == 0
+    assert kquota("apply", "--yes", "--out", "o.json").code == 0
+    assert kquota("snapshot", "--out", "s.json").code == 0
+    assert kquota("report", "--out", "r.html").code == 0
+    (clone / "quotas" / "all.yaml").write_text(quota("b"))
+    assert kquota("apply", "--yes").code == 0
+    (outcome,) = (clone / ".kquota" / "outcomes").iterdir()
+    names = [clone / name for name in ("p.json", "o.json", "s.json", "r.html")]
+    assert {path.stat().st_mode & 0o777 for path in (*names, outcome)} == {0o600}

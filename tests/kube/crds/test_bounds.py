@@ -1,0 +1,61 @@
+"""What somebody may write into a resource is bounded everywhere: texts, lists, maps, and a document as a whole."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from reconciler.manifest.schema import CRDS
+from reconciler.quota.entity import MAX_DECLARED_NAME_BYTES
+from tests.kube.crds.documents import schema_of
+
+ESCAPED = 6  # bytes in JSON of a character that has to be escaped
+NUMBER = 32
+
+
+def unbounded(node: Mapping[str, Any], at: str) -> Iterator[str]:
+    """Where a schema sets no bound to what it accepts."""
+    text = node.get("type") == "string" or "x-kubernetes-int-or-string" in node
+    if text and "maxLength" not in node and "enum" not in node:
+        yield f"{at}: a text of any length"
+    if node.get("type") == "array" and "maxItems" not in node:
+        yield f"{at}: a list of any length"
+    if "additionalProperties" in node and "maxProperties" not in node:
+        yield f"{at}: a map of any size"
+    if node.get("x-kubernetes-preserve-unknown-fields"):
+        yield f"{at}: anything"
+    for name, child in node.get("properties", {}).items():
+        yield from unbounded(child, f"{at}.{name}")
+    for word in ("items", "additionalProperties"):
+        if isinstance(node.get(word), dict):
+            yield from unbounded(node[word], f"{at}[]")
+
+
+def largest(node: Mapping[str, Any]) -> int:
+    """At most so many bytes has a value that a schema accepts, as JSON."""
+    if "enum" in node:
+        return max(len(str(word)) for word in node["enum"]) + 3
+    if "maxLength" in node:
+        return ESCAPED * int(node["maxLength"]) + 3
+    if node.get("type") == "array":
+        return int(node["maxItems"]) * largest(node["items"]) + 2
+    if node.get("type") == "object":
+        fields = node.get("properties", {})
+        return 2 + sum(len(name) + 4 + largest(child) for name, child in fields.items())
+    return NUMBER
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_every_text_list_and_map_has_a_bound(kind: str) -> None:
+    assert list(unbounded(schema_of(kind), kind)) == []
+
+
+def test_the_spec_of_a_client_quota_is_small_whatever_its_names_are() -> None:
+    assert largest(schema_of("ClientQuota")["properties"]["spec"]) <= 12 * 1024
+
+
+@pytest.mark.parametrize("slot", ["user", "clientId"])
+def test_a_name_has_as_many_characters_as_bytes_at_most(slot: str) -> None:
+    """So that no schema accepts in characters what a rule and its twin refuse in bytes only."""
+    fields = schema_of("ClientQuota")["properties"]["spec"]["properties"]["entity"]["properties"]
+    assert fields[slot]["properties"]["name"]["maxLength"] == MAX_DECLARED_NAME_BYTES

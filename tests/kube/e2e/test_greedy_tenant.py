@@ -1,0 +1,84 @@
+"""One tenant who writes as much as the API server takes: it is refused or left out, and everybody else is served."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kube.crds.test_previous import PREVIOUS
+from tests.kube.e2e.world import World, eventually
+from tests.servers.kube.api import Answer
+
+pytestmark = pytest.mark.integration
+
+DOCUMENTS = 60
+CONTROLS = [chr(code) for code in range(1, 32)]
+
+
+def longest_names(count: int) -> Iterator[str]:
+    """Names as long as Kafka takes them, six times as long in JSON, that hardly compress."""
+    dice = random.Random(4)
+    for _ in range(count):
+        yield "".join(dice.choices(CONTROLS, k=32_767))
+
+
+def create(world: World, name: str, user: str, *, namespace: str = "") -> Answer:
+    path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{namespace or world.team}/clientquotas"
+    return world.kube.api.call("POST", path, world.document(name, user=user))
+
+
+def reasons(world: World) -> Counter[str]:
+    """Reasons of the Ready conditions of the team's documents."""
+    path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{world.team}/clientquotas"
+    found: Counter[str] = Counter()
+    for obj in world.kube.api.get(path).need()["items"]:
+        ready = [
+            one for one in obj.get("status", {}).get("conditions", []) if one["type"] == "Ready"
+        ]
+        found[ready[0]["reason"] if ready else ""] += 1
+    return found
+
+
+def test_sixty_names_as_long_as_kafka_takes_stop_neither_the_operator_nor_other_tenants(
+    world: World,
+) -> None:
+    world.cluster()
+    refused = create(world, "today", next(longest_names(1)))
+    assert refused.status == 422
+    assert "Too long: may not be more than 512" in refused.message
+
+    # Stored by an older release, whose CRD had room for them.
+    world.kube.install_crds(PREVIOUS)
+    try:
+        for number, user in enumerate(longest_names(DOCUMENTS)):
+            create(world, f"long-{number:02}", user).need()
+    finally:
+        world.kube.install_crds()
+
+    other = world.kube.fresh_namespace()
+    operator = world.start()
+    world.quota("alice", namespace=other)
+    world.becomes("alice", "Synced", namespace=other)
+    eventually(lambda: reasons(world) == {"Invalid": DOCUMENTS}, what="all of them to say Invalid")
+    assert operator.metric("kquota_leader") == 1.0
+    world.delete("long-00")
+    eventually(lambda: reasons(world) == {"Invalid": DOCUMENTS - 1}, what="one of them to be gone")
+
+    # Fewer documents are served of each namespace: what is beyond that says so, and nobody else is concerned.
+    assert operator.stop() == 0
+    world.quota("carol")
+    again = world.start("--max-documents-per-namespace=10")
+    eventually(
+        lambda: reasons(world) == {"Invalid": 10, "NamespaceLimit": DOCUMENTS - 10},
+        what="the excess to say NamespaceLimit",
+    )
+    message = world.condition("carol", "Ready")["message"]
+    assert "the oldest 10 ClientQuotas" in message
+    world.quota("bob", namespace=other)
+    world.becomes("bob", "Synced", namespace=other)
+    assert set(world.live()) == {"alice", "bob"}
+    assert again.metric("kquota_leader") == 1.0
+    assert "Traceback" not in operator.log.read_text(encoding="utf-8")
+    path = f"/apis/kafka-quotas.io/v1alpha1/namespaces/{world.team}/clientquotas"
+    world.kube.api.call("DELETE", path).need()

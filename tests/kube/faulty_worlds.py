@@ -1,0 +1,296 @@
+"""A world whose operator is killed, cut off or left without an answer at any step, and what has to hold once that ends.
+
+A step is one request, to the API server or to Kafka. What people declare is remembered beside it, so that the
+invariants do not ask the operator what it believes.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reconciler.errors import ConnectError, KquotaError, KubernetesAway
+from reconciler.kube import shards
+from reconciler.kube.resources import FINALIZER
+from reconciler.kube.served import CLIENT_QUOTAS
+from reconciler.loop import Wake
+from reconciler.quota.entity import Entity, entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.owned import SETTLING_SECONDS
+from reconciler.quota.state import set_values
+from tests.fakes.cluster import LANDED, LATE, LOST
+from tests.kube.test_cluster_work import World
+from tests.kube.worlds import FIELD, resource
+
+KILL, REFUSE, CUT = "kill", "refuse", "cut"
+"""The process dies before the step; the step is refused; the step is carried out and its answer is lost."""
+
+OPEN_GUARDS: Final = {"maxRemovals": 100_000, "maxRemovedPercent": 100, "maxChangeFactor": 1e9}
+SETTLED_SECONDS: Final = SETTLING_SECONDS + 5.0
+MOST_TURNS: Final = 12
+"""Passes after the last fault within which everything has to be as declared."""
+
+
+class Killed(BaseException):
+    """The process is gone: no handler of an error runs any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong in one pass.
+
+    Attributes:
+        step: At which step, counted from 0.
+        kind: `KILL`, `REFUSE` or `CUT`.
+        lost_answers: What becomes of every alteration of the pass whose answer never comes; "" = answers come.
+        lasting: Whether each later request of the pass to the same side fails too.
+    """
+
+    step: int = 1_000_000
+    kind: str = KILL
+    lost_answers: str = ""
+    lasting: bool = False
+
+
+@dataclass(slots=True)
+class Declared:
+    """What people asked for, and what may be live for it.
+
+    Attributes:
+        limits: Of live documents, by name.
+        subjects: The entity of each document.
+        policies: The deletionPolicy of each document.
+    """
+
+    limits: dict[str, dict[Key, float]] = field(default_factory=dict)
+    subjects: dict[str, Entity] = field(default_factory=dict)
+    policies: dict[str, str] = field(default_factory=dict)
+
+
+class FaultyWorld(World):
+    """See the module.
+
+    Args:
+        foreign: Quotas that other people set; they stay as they are.
+        spec: Of the QuotaCluster.
+
+    Attributes:
+        declared: What people ask for.
+        steps: How many requests the last pass made.
+        order: Their verbs and names.
+        history: Everything that was done.
+    """
+
+    def __init__(self, *, foreign: Mapping[Entity, float] | None = None, **spec: Any) -> None:
+        self.declared = Declared()
+        self.foreign = dict(foreign or {})
+        self.steps = 0
+        self.order: list[str] = []
+        self.history: list[str] = []
+        self._fault = Fault()
+        self._dead = False
+        super().__init__(patience=1e9, guards=OPEN_GUARDS, **spec)
+        for subject, value in self.foreign.items():
+            self.kafka.write(subject, Key.PRODUCER_BYTE_RATE, value)
+        self.kafka.faults.before = self._broker_step
+        self.api.before = self._api_step
+        self.api.after = self._api_answer
+
+    # ---- people ------------------------------------------------------------------------------
+
+    def create(
+        self, name: str, limits: dict[Key, float], *, user: str = "", policy: str = "Delete"
+    ) -> None:
+        """A document for a user; no other document of a test may name the same user at the same time."""
+        self.history.append(f"create {name} for {user or name}: {limits} {policy}")
+        subject = entity(user=user or name)
+        made = resource(name, subject, limits, deletionPolicy=policy)
+        del made["metadata"]["uid"]
+        self.put(made)
+        self.declared.limits[name], self.declared.subjects[name] = dict(limits), subject
+        self.declared.policies[name] = policy
+
+    def update(self, name: str, limits: dict[Key, float]) -> None:
+        """Other limits."""
+        self.history.append(f"update {name}: {limits}")
+        self.change(name, limits={FIELD[key]: value for key, value in limits.items()})
+        obj = self.obj(name)
+        obj["metadata"]["resourceVersion"] = self.api.next_version()
+        self.declared.limits[name] = dict(limits)
+
+    def remove(self, name: str) -> None:
+        """Delete a document."""
+        self.history.append(f"delete {name}")
+        self.delete(name)
+        if self.exists(name):
+            self.obj(name)["metadata"]["resourceVersion"] = self.api.next_version()
+        del self.declared.limits[name]
+
+    # ---- the operator ------------------------------------------------------------------------
+
+    def faulty_turn(self, fault: Fault = Fault()) -> None:
+        """One pass with a fault in it; a process that died is begun anew."""
+        self.history.append(f"pass with {fault}")
+        self._fault, self._dead, self.steps = fault, False, 0
+        self.order = []
+        if fault.lost_answers:
+            self.kafka.faults.unknown = _Every(fault.lost_answers)
+        try:
+            asyncio.run(self._pass())
+        except Killed:
+            self.begin()
+        except BaseExceptionGroup as group:
+            if group.split(Killed)[0] is None:
+                raise
+            self.begin()
+        finally:
+            self._fault, self._dead = Fault(), False
+            self.kafka.faults.unknown = {}
+
+    async def _pass(self) -> None:
+        try:
+            await self.everything()
+            _ = await self.work(Wake(resync=True))
+        except KquotaError:
+            pass  # The loop tries again.
+
+    def pass_time(self, seconds: float) -> None:
+        """Time goes by; what lands late lands within the time that brokers go on trying."""
+        self.history.append(f"{seconds:g} s go by")
+        self.kafka.land_late_ones()
+        self.kafka.clock.advance(seconds)
+
+    def settle(self) -> None:
+        """No more faults: passes until one writes nothing.
+
+        Raises:
+            AssertionError: It does not come to rest, or an invariant does not hold.
+        """
+        self.pass_time(SETTLED_SECONDS)
+        for _ in range(MOST_TURNS):
+            self.api.calls.clear()
+            sent = len(self.kafka.sent)
+            self.faulty_turn()
+            if not self.writes() and len(self.kafka.sent) == sent:
+                break
+            self.pass_time(SETTLED_SECONDS)
+        else:
+            raise AssertionError(self.told("passes go on writing"))
+        problems = self.problems()
+        assert not problems, self.told("; ".join(problems))
+
+    # ---- invariants --------------------------------------------------------------------------
+
+    def problems(self) -> list[str]:
+        """Everything that does not hold."""
+        return [*self._of_kafka(), *self._of_documents(), *self._of_records()]
+
+    def _of_kafka(self) -> list[str]:
+        wanted: dict[tuple[Entity, Key], float] = {
+            (subject, Key.PRODUCER_BYTE_RATE): value for subject, value in self.foreign.items()
+        }
+        for name, values in self.declared.limits.items():
+            wanted |= {(self.declared.subjects[name], key): value for key, value in values.items()}
+        live = {
+            (subject, key): value
+            for subject, limits in self.kafka.truth.limits.items()
+            for key, value in set_values(limits)
+        }
+        return [
+            f"{subject} {key}: {wanted.get((subject, key))} is declared, {live.get((subject, key))} is live"
+            for subject, key in sorted(wanted.keys() | live.keys(), key=str)
+            if wanted.get((subject, key)) != live.get((subject, key))
+        ]
+
+    def _of_documents(self) -> list[str]:
+        found: list[str] = []
+        for (plural, _, name), obj in self.api.objects.items():
+            if plural != CLIENT_QUOTAS.plural:
+                continue
+            if name not in self.declared.limits:
+                found.append(f"{name} was deleted and is still there")
+                continue
+            status = obj.get("status", {})
+            if self.reason(name) != "Synced":
+                found.append(f"{name} is {self.reason(name)}")
+            keys = {one["key"]: one for one in status.get("keys", ())}
+            for key, value in self.declared.limits[name].items():
+                one = keys.pop(key, {})
+                said = one.get("desired"), one.get("applied"), one.get("live")
+                if said != (value, value, value) or "intended" in one:
+                    found.append(f"{name} {key} is {value}, its status says {one}")
+            if keys:
+                found.append(f"{name} has {list(keys)} in its status, which it does not declare")
+            needs = self.declared.policies[name] == "Delete"
+            if needs != (FINALIZER in obj["metadata"].get("finalizers", ())):
+                found.append(f"the finalizer of {name} does not fit its deletionPolicy")
+        return found
+
+    def _of_records(self) -> list[str]:
+        maps = [one for (plural, _, _), one in self.api.objects.items() if plural == "configmaps"]
+        rest = shards.read(self.kafka.cluster_id, maps).rest
+        found = [f"an intent is left: {pair} {one}" for pair, one in rest.intents.items()]
+        found += [
+            f"a record is left: {subject} {one.applied} {one.owners}"
+            for subject, one in rest.records.items()
+        ]
+        found += [f"orphaned: {pair}" for pair in rest.orphaned]
+        return [*found, *(f"drift is left: {pair}" for pair in rest.drift_since)]
+
+    def told(self, problem: str) -> str:
+        """The problem with everything that led to it."""
+        return "\n".join((problem, *self.history))
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def _due(self) -> bool:
+        if self._dead:
+            raise Killed
+        due = self.steps == self._fault.step or (
+            self._fault.lasting and self.steps > self._fault.step
+        )
+        self.steps += 1
+        if due and self._fault.kind == KILL:
+            self._dead = True
+            raise Killed
+        return due
+
+    def _broker_step(self, name: str) -> None:
+        if name == "answer":
+            if self._dead:
+                raise Killed
+            return
+        self.order.append(name)
+        if self._due():
+            raise ConnectError(f"refused at {name}")
+
+    def _api_step(self, *call: str) -> None:
+        self._cut = False
+        self.order.append(call[0])
+        if self._due():
+            if self._fault.kind == CUT:
+                self._cut = True
+                return
+            raise KubernetesAway(f"refused: {call}")
+
+    def _api_answer(self, *call: str) -> None:
+        if self._dead:
+            raise Killed
+        if self._cut:
+            self._cut = False
+            raise KubernetesAway(f"the answer was lost: {call}")
+
+
+class _Every(dict[Entity, str]):
+    """The same fate for every entity."""
+
+    def __init__(self, fate: str) -> None:
+        super().__init__()
+        self._fate = fate
+
+    def get(self, key: Entity, default: Any = None) -> Any:
+        return self._fate
+
+
+FATES: Final = (LOST, LANDED, LATE)
+KEYS: Final = COLUMNS[:3]

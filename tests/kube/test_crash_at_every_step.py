@@ -1,0 +1,100 @@
+"""An operator that is killed, refused or cut off at any step of two passes: what comes after ends as it would have ended without."""
+
+import itertools
+from typing import Final
+
+import pytest
+
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from tests.kube.faulty_worlds import CUT, KILL, REFUSE, Fault, FaultyWorld
+from tests.kube.test_cluster_work import ALICE
+
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+STEPS: Final = range(7, 14)
+"""From the request before the intents are written to the last status; before it a pass changes nothing."""
+
+
+def follow_up(world: FaultyWorld, change: str) -> None:
+    """What people do to alice's document after two passes that failed."""
+    match change:
+        case "another value":
+            world.update("alice", {RATE: 8192})
+        case "the first value again":
+            world.update("alice", {RATE: 2048})
+        case "another key":
+            world.update("alice", {SHARE: 50})
+        case "deletion":
+            world.remove("alice")
+        case _:
+            world.remove("alice")
+            world.create("other", {SHARE: 20}, user="alice")
+
+
+def test_the_steps_reach_from_the_intents_to_the_end_of_a_pass() -> None:
+    world = FaultyWorld()
+    world.create("alice", {RATE: 2048})
+    world.faulty_turn()
+    world.update("alice", {RATE: 4096})
+    world.api.calls.clear()
+    world.faulty_turn()
+    written = [number for number, one in enumerate(world.order) if one in {"update", "create"}]
+    assert written[0] in STEPS
+    assert world.order.index("apply") in STEPS
+
+
+@pytest.mark.parametrize("kind", [KILL, REFUSE, CUT])
+@pytest.mark.parametrize(
+    "change",
+    ["another value", "the first value again", "another key", "deletion", "another document"],
+)
+def test_two_passes_may_fail_anywhere_and_the_next_ones_end_as_declared(
+    change: str, kind: str
+) -> None:
+    for first, second in itertools.product(STEPS, repeat=2):
+        world = FaultyWorld(foreign={entity(user="eve"): 5000.0})
+        world.create("alice", {RATE: 2048})
+        world.faulty_turn()
+        world.update("alice", {RATE: 4096})
+        world.faulty_turn(Fault(step=first, kind=kind))
+        world.update("alice", {RATE: 6000})
+        world.faulty_turn(Fault(step=second, kind=kind))
+        follow_up(world, change)
+        world.settle()
+
+
+def test_a_first_write_that_no_status_shows_is_still_ours_after_a_second_crash() -> None:
+    for first, second in itertools.product(STEPS, repeat=2):
+        world = FaultyWorld()
+        world.create("alice", {RATE: 2048})
+        world.faulty_turn(Fault(step=first))
+        world.update("alice", {RATE: 6000})
+        world.faulty_turn(Fault(step=second))
+        world.remove("alice")
+        world.settle()
+
+
+def test_a_document_that_is_made_again_at_once_is_created_and_does_not_drift() -> None:
+    world = FaultyWorld()
+    world.create("alice", {RATE: 2048})
+    world.faulty_turn()
+    world.remove("alice")
+    world.faulty_turn()
+    world.create("alice", {RATE: 2048})
+    world.settle()
+
+
+def test_records_that_a_status_does_not_show_survive_a_crash_of_a_pass_for_another_document() -> (
+    None
+):
+    for step in STEPS:
+        world = FaultyWorld()
+        world.create("alice", {RATE: 2048})
+        world.faulty_turn()
+        world.update("alice", {RATE: 4096})
+        world.faulty_turn(Fault(step=11))
+        world.create("bob", {RATE: 2048})
+        world.faulty_turn(Fault(step=step))
+        world.remove("alice")
+        world.settle()
+        assert ALICE not in world.live()

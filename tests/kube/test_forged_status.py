@@ -1,0 +1,338 @@
+"""A status is no source of ownership: what the operator did not write down itself removes nothing, whatever it says."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.kube import shards, shelf
+from reconciler.kube.inventory import KubeInventory
+from reconciler.kube.lost_work import LostWork
+from reconciler.kube.release import release
+from reconciler.kube.resources import FINALIZER
+from reconciler.kube.served import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
+from reconciler.kube.writes import Writes
+from reconciler.loop import Wake
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from tests.kube.test_cluster_work import RATE, SHARE, World, limits
+from tests.kube.worlds import resource
+
+ADMIN, MINE = entity(user="admin"), entity(user="team-alice")
+GRANT = {"namespaces": ["team"], "entities": [{"user": {"prefix": "team-"}}], "allow": ["Delete"]}
+OTHERS = {"namespaces": ["platform"], "entities": [{"user": {"exact": "admin"}}]}
+TIME = "2023-11-14T22:13:20Z"
+LATER = "2033-11-14T22:13:20Z"
+
+
+def tenants_world(**spec: Any) -> World:
+    """An operator that has passed once, with limits of user=admin that no document declares."""
+    world = World(**{"tenants": [GRANT, OTHERS], **spec})
+    world.kafka.cluster_id = "fake"
+    world.kafka.write(ADMIN, RATE, 1048576.0)
+    world.turn(resync=True)
+    return world
+
+
+def record(key: Key = RATE, value: float = 1048576, **more: Any) -> dict[str, Any]:
+    return {"key": key.value, "applied": value, "since": TIME, "appliedAt": LATER} | more
+
+
+def forge(world: World, name: str, *keys: dict[str, Any], **status: Any) -> None:
+    """Somebody with the right to write statuses of the namespace writes this."""
+    obj = world.obj(name)
+    obj["status"] = {"clusterId": "fake", "keys": list(keys)} | status
+    obj["metadata"]["resourceVersion"] = world.api.next_version()
+
+
+def change_admins(world: World, **spec: Any) -> None:
+    obj = world.api.find(CLIENT_QUOTAS, "platform", "admins")
+    obj["spec"] |= spec
+    obj["metadata"]["generation"] += 1
+
+
+def delete(world: World, name: str, *, finalizer: bool) -> None:
+    obj = world.obj(name)
+    obj["metadata"]["finalizers"] = [FINALIZER] if finalizer else []
+    obj["metadata"]["resourceVersion"] = world.api.next_version()
+    world.delete(name)
+
+
+@pytest.mark.parametrize("finalizer", [True, False])
+@pytest.mark.parametrize("passes_between", [0, 1])
+def test_a_forged_record_of_another_partys_limit_removes_nothing(
+    finalizer: bool, passes_between: int
+) -> None:
+    world = tenants_world()
+    world.put(resource("evil", ADMIN, {RATE: 1048576}, deletionPolicy="Delete"))
+    world.turn()
+    assert world.reason("evil") == "NotGranted"
+    forge(world, "evil", record(deletionPolicy="Delete"))
+    for _ in range(passes_between):
+        world.turn(resync=True)
+        assert "applied" not in world.obj("evil")["status"].get("keys", [{}])[0]
+    delete(world, "evil", finalizer=finalizer)
+    for _ in range(3):
+        world.turn(resync=True)
+    assert world.live() == {ADMIN: limits(1048576.0)}
+    assert not world.exists("evil")
+
+
+def test_a_forged_intent_is_no_record_either() -> None:
+    world = tenants_world(tenants=[])
+    world.put(resource("evil", ADMIN, {SHARE: 50}))
+    world.turn()
+    forge(world, "evil", {"key": RATE.value, "intended": 1048576, "deletionPolicy": "Delete"})
+    world.turn(resync=True)
+    assert world.live() == {ADMIN: limits(1048576.0, 50.0)}
+
+
+def test_a_document_with_a_grant_takes_no_limit_of_a_suspended_one_by_a_forged_record() -> None:
+    world = World()
+    world.kafka.cluster_id = "fake"
+    world.put(resource("admins", ADMIN, {RATE: 1048576}, namespace="platform"))
+    world.put(resource("evil", ADMIN, {SHARE: 50}))
+    world.turn(resync=True)
+    change_admins(world, suspend=True)
+    world.turn(resync=True)
+    forge(world, "evil", record(deletionPolicy="Delete"), record(SHARE, 50))
+    world.turn(resync=True)
+    assert world.live() == {ADMIN: limits(1048576.0, 50.0)}
+    change_admins(world, suspend=False, limits={"producerByteRate": 2097152})
+    world.turn(resync=True)
+    assert world.live() == {ADMIN: limits(2097152.0, 50.0)}
+
+
+def test_a_status_says_neither_the_value_nor_the_deletion_policy_of_a_record() -> None:
+    world = tenants_world(tenants=[GRANT | {"allow": []}])
+    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn(resync=True)
+    world.kafka.write(MINE, RATE, 5000.0)
+    forge(world, "alice", record(value=5000, deletionPolicy="Delete"))
+    delete(world, "alice", finalizer=True)
+    world.turn(resync=True)
+    assert world.live()[MINE] == limits(5000.0)
+
+
+@pytest.mark.parametrize("tenants", [[OTHERS], [GRANT | {"allow": []}, OTHERS]])
+def test_a_right_that_was_taken_back_removes_nothing_when_its_document_is_deleted(
+    tenants: list[dict[str, Any]],
+) -> None:
+    world = tenants_world()
+    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.turn(resync=True)
+    assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
+    cluster = world.api.find(QUOTA_CLUSTERS, None, "prod")
+    cluster["spec"]["tenants"] = tenants
+    cluster["metadata"]["generation"] += 1
+    world.delete("alice")
+    for _ in range(3):
+        world.turn(resync=True)
+    assert world.live()[MINE] == limits(2048.0)
+    assert not world.exists("alice")
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["counts"]["orphaned"] == 1
+
+
+def test_a_forged_cluster_id_puts_nothing_into_another_clusters_records() -> None:
+    world = tenants_world()
+    forged = resource("evil", ADMIN, {RATE: 1})
+    for name, cluster_id in (("evil", "other"), ("more", "never-seen")):
+        world.put({**forged, "metadata": {**forged["metadata"], "name": name, "uid": name}})
+        forge(world, name, record(), clusterId=cluster_id)
+    held = shards.Kept(rest=shards.Owned(cluster_id="other"), holdings=shards.Owned(cluster_id="other"))  # fmt: skip
+    _ = asyncio.run(shelf.change(world.api, "ops", "other", lambda _: held))
+    world.turn(resync=True)
+    for name in ("evil", "more"):
+        delete(world, name, finalizer=True)
+    world.turn(resync=True)
+    kept = asyncio.run(shelf.read(world.api, "ops", "other"))
+    assert (kept.rest.records, kept.rest.orphaned) == ({}, frozenset())
+    assert not asyncio.run(shelf.read(world.api, "ops", "never-seen")).rest.known
+
+
+def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged_status() -> None:
+    world = tenants_world()
+    for name, cluster_id in (("evil", "fake"), ("more", "never-seen")):
+        world.put(resource(name, ADMIN, {RATE: 1}, cluster="nowhere"))
+        forge(world, name, record(), clusterId=cluster_id)
+        delete(world, name, finalizer=True)
+    work = LostWork(
+        world.cache,
+        writes=Writes(world.api, cache=world.cache, clock=world.kafka.clock, identity="op"),
+        clock=world.kafka.clock,
+        inventory_of=lambda name: KubeInventory(world.api, world.cache, name=name, namespace="ops"),
+    )
+
+    async def run() -> None:
+        await world.everything()
+        _ = await work(Wake())
+
+    asyncio.run(run())
+    assert not world.exists("evil")
+    kept = asyncio.run(shelf.read(world.api, "ops", "fake"))
+    assert (kept.rest.records, kept.rest.orphaned) == ({}, frozenset())
+    assert not asyncio.run(shelf.read(world.api, "ops", "never-seen")).rest.known
+
+
+def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
+    world = tenants_world()
+    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
+    world.put(resource("evil", ADMIN, {RATE: 1}))
+    world.turn(resync=True)
+    forge(world, "evil", record())
+    world.obj("evil")["metadata"]["finalizers"] = [FINALIZER]
+    released = asyncio.run(
+        release(world.api, namespaces=(), operator_namespace="ops", progress=lambda *_: None)
+    )
+    assert (released.pairs, released.documents) == (1, ("team/alice", "team/evil"))
+    kept = asyncio.run(shelf.read(world.api, "ops", "fake"))
+    assert kept.rest.orphaned == {(MINE, RATE)}
+
+
+def test_an_illegible_status_of_a_document_without_a_grant_freezes_no_other() -> None:
+    world = tenants_world()
+    world.put(resource("admins", ADMIN, {RATE: 262144}, namespace="platform"))
+    world.put(resource("evil", ADMIN, {RATE: 1}))
+    world.turn(resync=True)
+    forge(world, "evil", record())
+    del world.obj("evil")["status"]["clusterId"]
+    change_admins(world, limits={"producerByteRate": 524288})
+    world.turn(resync=True)
+    assert world.live() == {ADMIN: limits(524288.0)}
+    assert world.reason("evil") == "NotGranted"
+
+
+# ---- upgrades, restores --------------------------------------------------------------------------
+
+
+def forget_holdings(world: World) -> None:
+    """The ledger as the version before wrote it."""
+    for (plural, _, name), obj in world.api.objects.items():
+        if plural == CONFIG_MAPS.plural and "ledger" in name:
+            obj["data"].pop(shards.HOLDINGS)
+            kept = shards.Kept(rest=shards.read("fake", [obj]).rest)
+            kept = shards.Kept(rest=shards.Owned(cluster_id="fake", intents=kept.rest.intents))
+            _, maps = shards.config_maps(kept, namespace="ops")
+            obj["binaryData"] = maps[name]["binaryData"]
+
+
+def forget_config_maps(world: World) -> None:
+    """A restore that brings custom resources with their statuses back and nothing else."""
+    for key in [key for key in world.api.objects if key[0] == CONFIG_MAPS.plural]:
+        del world.api.objects[key]
+
+
+@pytest.mark.parametrize("lose", [forget_holdings, forget_config_maps])
+def test_after_an_upgrade_or_a_restore_statuses_count_where_there_is_a_grant(lose: Any) -> None:
+    world = tenants_world()
+    world.put(resource("alice", MINE, {RATE: 2048, SHARE: 50}, deletionPolicy="Delete"))
+    world.put(resource("evil", ADMIN, {RATE: 1048576}, deletionPolicy="Delete"))
+    world.turn(resync=True)
+    lose(world)
+    forge(world, "evil", record(deletionPolicy="Delete"))
+    world.begin()
+    world.turn(resync=True)
+    assert world.reason("alice") == "Synced"
+    world.change("alice", limits={"producerByteRate": 2048})
+    world.turn(resync=True)
+    assert world.live() == {ADMIN: limits(1048576.0), MINE: limits(2048.0)}
+    world.delete("alice")
+    delete(world, "evil", finalizer=True)
+    world.turn(resync=True)
+    world.turn(resync=True)
+    assert world.live() == {ADMIN: limits(1048576.0)}
+    assert not world.exists("alice")
+
+
+def test_a_listing_that_failed_forgets_nothing_that_documents_hold() -> None:
+    world = tenants_world()
+    world.put(resource("alice", MINE, {RATE: 2048, SHARE: 50}))
+    world.turn(resync=True)
+    world.begin()
+    obj = world.api.objects.pop(("clientquotas", "team", "alice"))
+
+    async def unlisted() -> bool:
+        return False
+
+    world.work._around = type(world.work._around)(
+        **{
+            name: getattr(world.work._around, name)
+            for name in world.work._around.__dataclass_fields__
+        }
+        | {"list_everything": unlisted}
+    )
+    asyncio.run(world.work(Wake(resync=True)))
+    world.api.objects["clientquotas", "team", "alice"] = obj
+    world.begin()
+    world.change("alice", limits={"producerByteRate": 2048})
+    world.turn(resync=True)
+    assert world.live()[MINE] == limits(2048.0)
+
+
+# ---- the law -------------------------------------------------------------------------------------
+
+_NUMBERS = st.sampled_from([1048576, 2048, 1, 0, 1e300])
+_ITEMS = st.fixed_dictionaries(
+    {"key": st.sampled_from([key.value for key in Key])},
+    optional={
+        "applied": _NUMBERS,
+        "intended": _NUMBERS,
+        "intendedRemoval": st.booleans(),
+        "deletionPolicy": st.sampled_from(["Delete", "Retain"]),
+        "since": st.sampled_from([TIME, LATER]),
+        "appliedAt": st.sampled_from([TIME, LATER]),
+        "cause": st.just("InSync"),
+        "result": st.just("Applied"),
+    },
+)
+_STATUSES = st.fixed_dictionaries(
+    {},
+    optional={
+        "clusterId": st.sampled_from(["fake", "other"]),
+        "entity": st.sampled_from(["user=admin", "user=team-alice", "?"]),
+        "keys": st.lists(_ITEMS, max_size=3, unique_by=lambda item: item["key"]),
+        "conditions": st.just([]),
+    },
+)
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("forge"), _STATUSES),
+        st.tuples(st.sampled_from(["pass", "restart", "delete", "vanish", "create", "lose"])),
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_STEPS, st.sampled_from(["Upsert", "Sync"]))
+def test_a_document_without_a_grant_never_removes_anything(
+    steps: list[tuple[Any, ...]], policy: str
+) -> None:
+    world = tenants_world(policy=policy, expectedClusterId="fake", confirmSync="fake")
+    for index, step in enumerate((*steps, ("delete",), ("pass",), ("pass",))):
+        there = world.exists("evil")
+        match step:
+            case ("forge", status) if there:
+                world.obj("evil")["status"] = status
+                world.obj("evil")["metadata"]["resourceVersion"] = world.api.next_version()
+            case ("pass",):
+                world.turn(resync=True)
+            case ("restart",):
+                world.begin()
+            case ("delete",) if there:
+                delete(world, "evil", finalizer=index % 2 == 0)
+            case ("vanish",) if there:
+                del world.api.objects["clientquotas", "team", "evil"]
+            case ("create",) if not there:
+                made = resource("evil", ADMIN, {RATE: 1048576}, deletionPolicy="Delete")
+                made["metadata"]["uid"] = f"uid-{index}"
+                world.put(made)
+            case ("lose",):
+                forget_config_maps(world)
+            case _:
+                pass
+    assert world.live() == {ADMIN: limits(1048576.0)}

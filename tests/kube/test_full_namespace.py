@@ -1,0 +1,133 @@
+"""A namespace with more documents than are served: the others go on, the excess says so, waits, and can be deleted."""
+
+from typing import Any
+
+import pytest
+
+from reconciler.kube.namespace_limits import NamespaceLimits
+from reconciler.kube.resources import FINALIZER
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from tests.kube.test_cluster_work import ALICE, BOB, DELETED, RATE, World, limits
+from tests.kube.worlds import resource
+
+YOUNG, OLD = "2024-06-01T00:00:00Z", "2024-01-01T00:00:00Z"
+TWO = NamespaceLimits(documents=2)
+
+
+def crowded(**spec: Any) -> World:
+    """A world in which `team` has two documents that are served and three that are not."""
+    world = World(limits=TWO, **spec)
+    for number in range(2):
+        world.put(
+            resource(f"old-{number}", entity(user=f"old-{number}"), {RATE: 1024}, created=OLD)
+        )
+    for number in range(3):
+        world.put(
+            resource(f"new-{number}", entity(user=f"new-{number}"), {RATE: 1024}, created=YOUNG)
+        )
+    return world
+
+
+def ready(world: World, name: str, namespace: str = "team") -> dict[str, Any]:
+    obj = world.api.objects["clientquotas", namespace, name]
+    return next(one for one in obj["status"]["conditions"] if one["type"] == "Ready")
+
+
+def test_the_excess_says_so_with_figures_and_nothing_of_it_is_applied():
+    world = crowded()
+    world.turn()
+    assert set(world.live()) == {entity(user="old-0"), entity(user="old-1")}
+    assert world.reason("old-0") == "Synced"
+    condition = ready(world, "new-2")
+    assert (condition["status"], condition["reason"]) == ("False", "NamespaceLimit")
+    assert "the oldest 2 ClientQuotas, 16 MiB in all; delete some" in condition["message"]
+    stalled = [
+        one for one in world.obj("new-2")["status"]["conditions"] if one["type"] == "Stalled"
+    ]
+    assert stalled[0]["status"] == "True"
+
+
+def test_one_more_document_changes_no_status_of_the_others():
+    world = crowded()
+    world.turn()
+    world.writes()
+    world.put(resource("new-9", entity(user="new-9"), {RATE: 1024}, created=YOUNG))
+    world.turn(resync=True)
+    assert world.writes().count(("apply", "clientquotas")) == 1
+
+
+def test_a_document_beyond_the_limit_conflicts_with_nobody():
+    world = crowded()
+    world.put(resource("claim", ALICE, {RATE: 5}, created=YOUNG))
+    world.put(
+        resource("theirs", ALICE, {RATE: 2048}, namespace="other", created="2024-09-01T00:00:00Z")
+    )
+    world.turn()
+    assert ready(world, "theirs", "other")["reason"] == "Synced"
+    assert world.live()[ALICE] == limits(2048.0)
+    assert ready(world, "claim")["reason"] == "NamespaceLimit"
+
+
+def applied_and_then_beyond(policy: str) -> World:
+    """A document that applied its limit before older ones than it filled the namespace."""
+    world = World(limits=TWO)
+    world.put(resource("bob", BOB, {RATE: 4096}, created=YOUNG, deletionPolicy=policy))
+    world.turn()
+    for number in range(2):
+        world.put(
+            resource(f"old-{number}", entity(user=f"old-{number}"), {RATE: 1024}, created=OLD)
+        )
+    world.turn(resync=True)
+    assert world.reason("bob") == "NamespaceLimit"
+    assert world.live()[BOB] == limits(4096.0)
+    return world
+
+
+def test_what_it_applied_before_stays_its_own_over_restarts():
+    world = applied_and_then_beyond("Delete")
+    world.begin()
+    world.put(resource("rival", BOB, {RATE: 1}, namespace="other"))
+    world.turn(resync=True)
+    assert world.live()[BOB] == limits(4096.0)
+    assert [one["applied"] for one in world.obj("bob")["status"]["keys"]] == [4096]
+
+
+@pytest.mark.parametrize(("policy", "stays"), [("Delete", False), ("Retain", True)])
+def test_it_is_deleted_by_its_policy_and_its_finalizer_is_released(policy: str, stays: bool):
+    world = applied_and_then_beyond(policy)
+    world.delete("bob")
+    world.turn(resync=True)
+    assert not world.exists("bob")
+    assert (BOB in world.live()) == stays
+
+
+def test_a_finalizer_on_one_that_never_applied_anything_is_released():
+    world = crowded()
+    world.turn()
+    world.obj("new-0")["metadata"] |= {"finalizers": [FINALIZER], "deletionTimestamp": DELETED}
+    world.turn(resync=True)
+    assert not world.exists("new-0")
+
+
+def test_it_is_served_when_there_is_room_again():
+    world = crowded()
+    world.turn()
+    for name in ("old-0", "old-1"):
+        world.delete(name)
+    world.turn(resync=True)
+    world.turn(resync=True)
+    assert world.reason("new-0") == "Synced"
+    assert world.reason("new-2") == "NamespaceLimit"
+    assert world.live()[entity(user="new-1")] == limits(1024.0)
+
+
+def test_what_is_kept_of_the_excess_is_small_whatever_is_in_it():
+    world = World(limits=TWO)
+    for number in range(40):
+        name = f"{number:02}" + "\x01" * 30_000
+        world.put(resource(f"q-{number:02}", entity(user=name), {Key.PRODUCER_BYTE_RATE: 1024}))
+    world.turn()
+    excess = [obj for name, obj in world.cache.of("prod").items() if name >= "team/q-02"]
+    assert len(excess) == 38
+    assert all(len(repr(obj)) < 4000 for obj in excess)

@@ -1,0 +1,94 @@
+"""Deletions of one namespace wait for their budget without being given up, and no other namespace waits with them."""
+
+from typing import Any
+
+import pytest
+
+from reconciler.errors import ConnectError
+from reconciler.kube.served import CLIENT_QUOTAS, QUOTA_CLUSTERS
+from reconciler.quota.entity import entity
+from tests.kube.test_cluster_work import RATE, World
+from tests.kube.worlds import resource
+
+HOUR = 3600.0
+
+
+def deleting(count: int, *, patience: float = 600.0, **guards: Any) -> World:
+    """A namespace whose documents are all deleted at once."""
+    world = World(patience=patience, guards=guards)
+    for number in range(count):
+        world.put(
+            resource(f"d{number}", entity(user=f"u{number:03}"), {RATE: 2048}, deletionPolicy="Delete")
+        )  # fmt: skip
+    world.turn(resync=True)
+    assert len(world.live()) == count
+    for number in range(count):
+        world.delete(f"d{number}")
+    return world
+
+
+def left(world: World) -> list[dict[str, Any]]:
+    return [obj for (plural, *_), obj in world.api.objects.items() if plural == "clientquotas"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_namespace_with_more_documents_than_its_budget_goes_without_leaving_anything(
+    restarts: bool,
+) -> None:
+    world = deleting(25, maxRemovedPercent=100)
+    world.turn(resync=True)
+    assert (len(world.live()), len(left(world))) == (15, 15)
+    (message,) = {obj["status"]["keys"][0]["message"] for obj in left(world)}
+    assert "10 of 10 removals of namespace team are used within 1h; 15 wait; the next is made at" in message  # fmt: skip
+    assert "the next is made at" in left(world)[0]["status"]["conditions"][0]["message"]
+    # Longer than the deletion timeout, and not longer than the window.
+    for _ in range(5):
+        world.kafka.clock.advance(700.0)
+        if restarts:
+            world.begin()
+        world.turn(resync=True)
+        assert (len(world.live()), len(left(world))) == (15, 15)
+    for rest in (5, 0):
+        world.kafka.clock.advance(HOUR)
+        if restarts:
+            world.begin()
+        world.turn(resync=True)
+        assert (len(world.live()), len(left(world))) == (rest, rest)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["counts"].get("orphaned", 0) == 0
+
+
+def test_an_outage_while_documents_wait_for_their_budget_gives_none_of_them_up() -> None:
+    world = deleting(12, maxRemovedPercent=100)
+    world.turn(resync=True)
+    world.sessions.error = ConnectError("the brokers are away")
+    world.begin()
+    world.kafka.clock.advance(HOUR)
+    world.turn(resync=True)
+    assert len(left(world)) == 2
+    world.sessions.error = None
+    world.turn(resync=True)
+    assert (world.live(), left(world)) == ({}, [])
+
+
+def test_the_timeout_holds_for_what_no_time_lets_go() -> None:
+    world = deleting(3, maxRemovals=0)
+    world.turn(resync=True)
+    assert len(left(world)) == 3
+    world.kafka.clock.advance(700.0)
+    world.turn(resync=True)
+    assert (len(world.live()), left(world)) == (3, [])
+
+
+def test_another_namespaces_deletion_is_made_at_once_and_hears_nothing() -> None:
+    world = deleting(25, maxRemovedPercent=100)
+    world.turn(resync=True)
+    subject = entity(user="theirs")
+    world.put(resource("theirs", subject, {RATE: 2048}, deletionPolicy="Delete", namespace="other"))
+    world.turn(resync=True)
+    assert subject in world.live()
+    obj = world.api.find(CLIENT_QUOTAS, "other", "theirs")
+    obj["metadata"]["deletionTimestamp"] = "2023-11-14T22:13:20Z"
+    world.turn(resync=True)
+    assert subject not in world.live()
+    assert ("clientquotas", "other", "theirs") not in world.api.objects

@@ -1,0 +1,152 @@
+"""Files of metrics that cost far more than their size, under the memory and time of the operator's pod."""
+
+import gzip
+import io
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.limits.bounded import Prepared, assert_bounded
+
+READ = """
+import sys
+from pathlib import Path
+from reconciler.errors import KquotaError
+from reconciler.telemetry import columns, openmetrics, range_json
+from reconciler.telemetry.series import Counts
+readers = {"prom": openmetrics.read, "json": range_json.read, "csv": columns.csv, "parquet": columns.parquet}
+def main(name):
+    path = Path(name)
+    try:
+        points = sum(len(one.points) for one in readers[path.name.split(".")[1]](path, Counts()))
+    except KquotaError as error:
+        sys.exit(f"{path}: {error}")
+    print(points)
+"""
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Prepared]:
+    with Prepared(READ) as prepared:
+        yield prepared
+
+
+def text(content: str) -> Callable[[], bytes]:
+    return content.encode
+
+
+GZIP_HEAD = bytes.fromhex("1f8b08000000000000ff")
+
+
+def packed(block: bytes, blocks: int) -> Callable[[], bytes]:
+    """Many equal blocks as gzip, which is a few hundredths of a percent of their size."""
+
+    def content() -> bytes:
+        press = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+        pressed = press.compress(block) + press.flush(
+            zlib.Z_FULL_FLUSH
+        )  # the same for each of them
+        checksum = 0
+        for _ in range(blocks):
+            checksum = zlib.crc32(block, checksum)
+        end = struct.pack("<II", checksum, len(block) * blocks)
+        return GZIP_HEAD + pressed * blocks + press.flush() + end
+
+    return content
+
+
+def lines(make: Callable[[int], str], count: int) -> Callable[[], bytes]:
+    return lambda: gzip.compress("".join(make(n) for n in range(count)).encode(), 1)
+
+
+def parquet(**columns: pa.Array) -> Callable[[], bytes]:
+    """Rows with one value in most columns, which Parquet writes as a dictionary with one entry."""
+
+    def content() -> bytes:
+        sink = io.BytesIO()
+        rows = len(columns["labels"])
+        table = {
+            "ts_ms": pa.repeat(1_700_000_000_000, rows),
+            "value": pa.repeat(1.0, rows),
+            "metric": pa.repeat("a", rows).dictionary_encode(),
+        }
+        pq.write_table(pa.table({**table, **columns}), sink, compression="zstd")
+        return sink.getvalue()
+
+    return content
+
+
+def entries(rows: int, per_row: int, value: str) -> pa.Array:
+    """Maps whose values repeat."""
+    offsets = pa.array(range(0, rows * per_row + 1, per_row), pa.int32())
+    names = pa.array([f"n{at}" for at in range(per_row)] * rows)
+    values = pa.DictionaryArray.from_arrays(pa.array([0] * rows * per_row, pa.int32()), [value])
+    return pa.MapArray.from_arrays(offsets, names, values)
+
+
+def texts(value: str) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * 65_536, pa.int32()), [value])
+
+
+EXEMPLAR = "# {"
+ATTACKS: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
+    "one line of 200,000 letters": ("a.prom", text("a" * 200_000 + "\n"), "no sample"),
+    "names and exemplars": (
+        "a.prom",
+        text(("a" * 60_000 + EXEMPLAR * 20_000 + "\n") * 3),
+        "no sample",
+    ),
+    "labels without an end": ("a.prom", text('a{b="' + '\\"' * 100_000 + "\n"), "no sample"),
+    "blanks between labels": ("a.prom", text("a{" + 'b="",  ' * 30_000 + "} 1 1\n"), "no sample"),
+    "closing braces": ("a.prom", text("{" + "} " * 120_000 + "#\n"), "no sample"),
+    "a line of 400 MB in 0.4 MB": ("a.prom.gz", packed(b"a" * 1_000_000, 400), "characters"),
+    "as many series as lines": (
+        "a.prom.gz",
+        lines(lambda n: f'a{{b="{n}",c="{"x" * 4_000}"}} 1 {n}.0\n', 60_000),
+        None,
+    ),
+    "JSON that is one array": ("a.json.gz", packed(b"[" + b"[]," * 1_000_000, 40), "element"),
+    "JSON that is nested": ("a.json", text("[" * 1_000_000), "nested"),
+    "JSON of many fields": (
+        "a.json.gz",
+        lines(lambda n: f'{"," if n else "{"}"{n}":{n}', 1_000_000),
+        "fields",
+    ),
+    "one field of 100 MB": ("a.csv.gz", packed(b'"' + b"a" * 1_000_000, 100), "column|damaged"),
+    "a long name of a metric in each row": (
+        "a.parquet",
+        parquet(labels=texts("{}"), metric=texts("a" * 30_000)),
+        None,
+    ),
+    "long labels in each row": (
+        "a.parquet",
+        parquet(labels=texts('{"a":"' + "a" * 30_000 + '"}')),
+        None,
+    ),
+    "a map with a long label in each row": (
+        "a.parquet",
+        parquet(labels=entries(30_000, 1, "a" * 30_000)),
+        None,
+    ),
+    "a map with many labels in each row": (
+        "a.parquet",
+        parquet(labels=entries(20, 300_000, "a")),
+        "bytes of labels",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_file_costs_no_more_than_a_stretch_of_it(
+    name: str, reader: Prepared, tmp_path: Path
+) -> None:
+    file, content, words = ATTACKS[name]
+    (tmp_path / file).write_bytes(content())
+    run = reader.run(str(tmp_path / file))
+    assert_bounded(run, exit_code=0 if words is None else 1)
+    assert words is None or any(word in run.stderr for word in words.split("|")), run.stderr

@@ -1,0 +1,144 @@
+"""Manifests that were written to harm: links out of the repository, devices, and more than can be read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from reconciler.manifest import files, yaml_files
+from reconciler.manifest.files import read_blobs, read_paths
+from reconciler.manifest.load import load_files
+from reconciler.manifest.nodes import Node
+from reconciler.manifest.yaml_files import MAX_FILE_NODES, MAX_NODES, NodeBudget, Piece
+from tests.cli.projects import quota
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with one file of manifests, and a secret beside it."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "s.yaml").write_text("kind: Secret\n")
+    top = tmp_path / "repo"
+    (top / ".git").mkdir(parents=True)
+    (top / ".git" / "HEAD").touch()
+    (top / "quotas").mkdir()
+    (top / "quotas" / "a.yaml").write_text("# a\n")
+    return top
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "../../secret/s.yaml"])
+def test_a_file_link_out_of_the_repository_is_a_problem(tree: Path, target: str):
+    (tree / "quotas" / "x.yaml").symlink_to(target)
+    for pattern in ("quotas", "quotas/x.yaml", "quotas/*.yaml", "**/x.yaml"):
+        (problem,) = read_paths([pattern], tree).problems
+        assert problem.path == "quotas/x.yaml"
+        assert "outside" in problem.message
+
+
+@pytest.mark.parametrize("target", ["/proc", "/", "../../secret"])
+def test_a_folder_link_out_of_the_repository_is_a_problem_and_is_not_entered(tree, target):
+    (tree / "quotas" / "x").symlink_to(target)
+    for pattern in ("quotas", "quotas/**", "quotas/**/*.yaml"):
+        (problem,) = read_paths([pattern], tree).problems
+        assert problem.path == "quotas/x"
+        assert "outside" in problem.message
+
+
+@pytest.mark.parametrize("pattern", ["quotas", "quotas/s.yaml", "quotas/*.yaml", "quotas/**"])
+def test_a_configured_folder_that_became_a_link_is_a_problem(tree: Path, pattern: str):
+    (tree / "quotas" / "a.yaml").unlink()
+    (tree / "quotas").rmdir()
+    (tree / "quotas").symlink_to("../secret")
+    texts = read_paths([pattern], tree)
+    assert texts.files == ()
+    assert any("outside" in one.message for one in texts.problems)
+
+
+def test_links_inside_of_the_repository_are_followed(tree: Path):
+    (tree / "shared").mkdir()
+    (tree / "shared" / "b.yaml").write_text("# b\n")
+    (tree / "quotas" / "x").symlink_to("../shared")
+    (tree / "quotas" / "c.yaml").symlink_to("../shared/b.yaml")
+    texts = read_paths(["quotas"], tree)
+    assert texts.problems == ()
+    assert [name for name, _ in texts.files] == ["quotas/a.yaml", "quotas/c.yaml", "quotas/x/b.yaml"]  # fmt: skip
+
+
+def test_a_folder_that_was_typed_may_itself_be_a_link(tree: Path, tmp_path: Path):
+    (tmp_path / "typed").symlink_to(tree / "quotas")
+    assert len(read_paths([str(tmp_path / "typed")], Path("/nowhere")).files) == 1
+
+
+def test_a_pipe_among_the_manifests_is_a_problem_at_once(tree: Path):
+    os.mkfifo(tree / "quotas" / "x.yaml")
+    for pattern in ("quotas", "quotas/x.yaml"):
+        (problem,) = read_paths([pattern], tree).problems
+        assert problem.message == "cannot be read: it is a pipe, not a regular file"
+
+
+def test_files_are_bounded_together(tree: Path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_BYTES", 10)
+    (tree / "quotas" / "b.yaml").write_text("# 3456789")
+    for texts in (
+        read_paths(["quotas"], tree, max_file_bytes=10),
+        read_blobs(["q"], ["q/a.yaml", "q/b.yaml"], lambda names: dict.fromkeys(names, b"1234567"),
+                   max_file_bytes=10),
+    ):  # fmt: skip
+        assert texts.files == ()
+        assert "larger than 10 bytes together" in texts.problems[-1].message
+
+
+# -- nodes --------------------------------------------------------------------------------------------
+
+
+def read(text: str, budget: NodeBudget) -> tuple[list[Node], list[str]]:
+    problems: list[yaml_files.Problem] = []
+    found = yaml_files.read(Piece(text, 7), "x.yaml", problems, budget)
+    return found, [str(one) for one in problems]
+
+
+def test_a_file_has_no_more_nodes_than_its_limit():
+    assert read("[1, 2, 3]", NodeBudget(file=4))[1] == []
+    found, problems = read("[1, 2,\n 3]", NodeBudget(file=3))
+    assert found == []
+    assert problems == [
+        "x.yaml:8:2: the file holds more than 3 keys and values; split it, or name fewer paths"
+    ]
+
+
+def test_all_files_have_no_more_nodes_than_theirs():
+    budget = NodeBudget(file=4, total=6)
+    assert read("[1, 2, 3]", budget)[1] == []
+    budget.begin_file()
+    assert not budget.is_spent
+    _, problems = read("[1, 2, 3]", budget)
+    assert "the files together hold more than 6 keys and values" in problems[0]
+    assert budget.is_spent
+
+
+def test_documents_of_one_text_share_its_limit():
+    assert read("--- [1, 2]\n...\n--- [1, 2]\n", NodeBudget(file=6))[1] == []
+    assert "more than 5" in read("--- [1, 2]\n...\n--- [1, 2]\n", NodeBudget(file=5))[1][0]
+
+
+def test_a_flow_list_of_twenty_megabytes_is_refused_before_its_end():
+    budget = NodeBudget(file=5000, total=6000)
+    flow = "[" + "a," * 10_000_000 + "a]"
+    loaded = load_files([("x.yaml", flow), ("y.yaml", flow), ("z.yaml", flow)], budget=budget)
+    assert [one.message for one in loaded.problems] == [
+        "the file holds more than 5000 keys and values; split it, or name fewer paths",
+        "the files together hold more than 6000 keys and values; split it, or name fewer paths",
+    ]
+
+
+def test_a_list_of_a_hundred_thousand_documents_is_within_the_limit():
+    item = (
+        "apiVersion: v1\nkind: List\nitems:\n"
+        + quota("a", more="  deletionPolicy: Delete\n  drift: Warn\n").replace("---\n", "- ").replace("\n", "\n  ")
+    )  # fmt: skip
+    budget = NodeBudget()
+    found, problems = read(item, budget)
+    assert problems == []
+    assert found
+    assert (MAX_FILE_NODES - budget.left_in_file) * 100_000 < MAX_FILE_NODES
+    assert MAX_FILE_NODES * 2 <= MAX_NODES

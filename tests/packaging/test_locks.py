@@ -1,0 +1,87 @@
+"""The locks of .ci/locks: one for each extra, hashes for everything, the tested versions, and no address of an index."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ROOT / ".ci" / "locks"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+FILES = sorted(LOCKS.glob("*.txt"))
+OTHER_VERSION = {("msk.txt", "python-dateutil")}
+"""botocore, which AWS's signer needs, refuses the version that kubernetes needs."""
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(path: Path) -> dict[str, str]:
+    found = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", path.read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
+    return {normal(name): version for name, version in found}
+
+
+TESTED = pins(ROOT / "constraints.txt")
+
+
+def test_every_extra_has_a_lock_and_no_lock_is_left_over() -> None:
+    assert {path.stem for path in FILES} == {*EXTRAS, "base", "build", "spark-image"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_line_of_a_lock_is_a_pin_or_a_hash(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    requirements = [number for number, line in enumerate(lines) if "==" in line.split(";")[0]]
+    assert requirements
+    for number, line in enumerate(lines):
+        if number in requirements:
+            assert line.endswith(" \\")
+            assert re.fullmatch(r" {4}--hash=sha256:[0-9a-f]{64}( \\)?", lines[number + 1])
+        else:
+            assert re.fullmatch(r"#.*| {4}--hash=sha256:[0-9a-f]{64}( \\)?", line)
+        assert "://" not in line
+
+
+@pytest.mark.parametrize("extra", ["", *EXTRAS])
+def test_a_lock_has_what_its_extra_asks_for(extra: str) -> None:
+    asked = [*PROJECT["project"]["dependencies"], *EXTRAS.get(extra, ())]
+    names = {normal(re.split(r"[^A-Za-z0-9._-]", line)[0]) for line in asked}
+    assert names <= pins(LOCKS / f"{extra or 'base'}.txt").keys()
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.stem != "build"], ids=lambda path: path.name)  # fmt: skip
+def test_a_locked_version_is_the_tested_one(path: Path) -> None:
+    different = {
+        name: version
+        for name, version in pins(path).items()
+        if TESTED.get(name) != version and (path.name, name) not in OTHER_VERSION
+    }
+    assert different == {}
+
+
+def test_the_build_backend_and_the_build_tools_are_the_locked_ones() -> None:
+    locked = pins(LOCKS / "build.txt")
+    (backend,) = PROJECT["build-system"]["requires"]
+    name, _, version = backend.partition("==")
+    assert locked[name] == version
+    for line in PROJECT["dependency-groups"]["build"]:
+        name, _, version = line.partition("==")
+        assert locked[name] == version
+
+
+def test_what_an_image_adds_from_outside_has_a_checksum() -> None:
+    for path in [ROOT / "Dockerfile", *(ROOT / "examples").rglob("Dockerfile")]:
+        text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+        for line in re.findall(r"^ADD .*", text, re.MULTILINE):
+            assert re.match(r"ADD --checksum=sha256:[0-9a-f]{64} +https://", line)
+
+
+def test_the_image_of_the_spark_example_is_given_what_it_copies() -> None:
+    folder = ROOT / "examples" / "spark"
+    copied = re.findall(r"^COPY (\S+)", (folder / "Dockerfile").read_text(), re.MULTILINE)
+    allowed = (folder / "Dockerfile.dockerignore").read_text().split()
+    assert allowed == ["*", *(f"!{name}" for name in copied)]
+    assert {"pyspark", "py4j"}.isdisjoint(pins(LOCKS / "spark-image.txt"))

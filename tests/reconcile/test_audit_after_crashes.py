@@ -1,0 +1,152 @@
+"""A run that is killed leaves no hole in the audit log, and its outcome on disk brings the values back."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import InventoryError
+from reconciler.inventory.audit import MemoryAuditLog, StreamAuditLog, read_entries
+from reconciler.quota.report import Origin
+from reconciler.reconcile import apply, prepare, rollback_orders
+from reconciler.render.documents import dump, entity_json
+from reconciler.render.json_outcome import outcome_document, read_undo
+from tests.reconcile.worlds import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, SHARE, World, documents
+
+KILLED = Origin(who="killed", commit="abc")
+DESIRED = documents({ALICE: {RATE: 10.0, SHARE: 5.0}, ANYONE: {RATE: 5.0}, ALICE_SHOP: {RATE: 7.0}})
+LIVE = {ALICE: {RATE: 3.0}, BOB: {RATE: 9.0}}
+
+
+class KilledError(BaseException):
+    """The process ends here."""
+
+
+def killed(world: World, at: int) -> list[str]:
+    """A run that ends at its step ``at``, before or after any request, record or line; the outcomes on disk."""
+    kept: list[str] = []
+    steps = iter(range(1, 1_000))
+
+    def step() -> None:
+        if next(steps) == at:
+            raise KilledError
+
+    write, append = world.inventory.write, world.audit.append
+
+    async def stepped_write(cluster_id, changes):
+        step()
+        await write(cluster_id, changes)
+        step()
+
+    def stepped_append(entries):
+        step()
+        append(entries)
+        step()
+
+    async def run() -> None:
+        told = world.told(origin=KILLED)
+        prepared = await prepare(world.ports, told, DESIRED)
+        await apply(
+            world.ports,
+            told,
+            prepared,
+            before_sending=lambda outcome: kept.append(dump(outcome_document(outcome))),
+        )
+
+    world.inventory.write, world.audit.append = stepped_write, stepped_append
+    world.cluster.faults.before = lambda _: step()
+    with contextlib.suppress(KilledError):
+        asyncio.run(run())
+    world.inventory.write, world.audit.append = write, append
+    world.cluster.faults.before = lambda _: None
+    return kept
+
+
+def outcomes(world: World, pair) -> list[str]:
+    name = (entity_json(pair[0]), str(pair[1]))
+    return [one["outcome"] for one in world.audit.entries if (one["entity"], one["key"]) == name]
+
+
+def changed(world: World, before) -> list:
+    return [
+        (subject, key)
+        for subject in world.cluster.truth.limits.keys() | before.limits.keys()
+        for key in (RATE, SHARE)
+        if world.cluster.truth.value(subject, key) != before.value(subject, key)
+    ]
+
+
+@given(st.integers(1, 24), st.sampled_from([0.0, 66.0]))
+def test_every_change_of_a_killed_run_has_an_intent_and_after_the_next_run_one_outcome(at, wait):
+    world = World(LIVE)
+    before = world.cluster.truth
+    _ = killed(world, at)
+    for pair in (reached := changed(world, before)):
+        assert outcomes(world, pair)[:1] == ["INTENDED"]
+    world.cluster.clock.advance(wait)
+    world.apply(DESIRED)
+    for pair in reached:
+        assert outcomes(world, pair) == ["INTENDED", "APPLIED"]
+    assert world.audit.open_intents(world.cluster.cluster_id) == {}
+    for one in world.audit.entries:
+        if one["outcome"] == "APPLIED" and "settledAt" in one:
+            assert (one["who"], one["commit"], one["time"]) == ("killed", "abc", one["intendedAt"])
+
+
+@given(st.integers(1, 24))
+def test_the_outcome_of_a_killed_run_brings_every_value_back(at):
+    world = World(LIVE)
+    before = world.cluster.truth
+    kept = killed(world, at)
+    if not kept:
+        assert world.cluster.truth == before
+        return
+    world.cluster.clock.advance(66.0)
+    undo = read_undo(kept[0], where="outcome")
+    now = world.cluster.clock.now()
+    orders = rollback_orders(undo.before, now=now, who="me", reason="undo")
+    world.apply(DESIRED, overrides=orders)
+    assert world.cluster.truth == before
+
+
+def test_nothing_is_sent_if_the_intents_cannot_be_logged():
+    world = World(LIVE)
+
+    def full(_):
+        raise InventoryError("the disk is full")
+
+    world.audit.append = full
+    with pytest.raises(InventoryError, match="full"):
+        world.apply(DESIRED)
+    assert world.cluster.sent == []
+    assert world.owned().intents == {}
+
+
+def test_an_outcome_on_a_stream_gets_its_value_from_before_from_its_intent(tmp_path):
+    path = tmp_path / "log"
+    world = World(LIVE)
+    with path.open("w") as stream:
+        log = StreamAuditLog(stream)
+        world.audit.append, world.audit.open_intents = log.append, log.open_intents
+        for at in range(1, 24):
+            if killed(world, at) and world.cluster.sent:
+                break
+        world.cluster.clock.advance(66.0)
+        world.apply(DESIRED)
+    raw = [json.loads(line) for line in path.read_text().splitlines()]
+    assert any("before" not in one for one in raw)
+    settled = [
+        one
+        for one in read_entries(path)
+        if "settledAt" in one and (one["entity"], one["key"]) == (entity_json(ALICE), str(RATE))
+    ]
+    assert [(one["before"], one["after"]) for one in settled[-1:]] == [(3, 10)]
+
+
+def test_a_log_without_intents_is_read_as_before():
+    log = MemoryAuditLog()
+    log.append([{"clusterId": "c", "entity": [["user", "a"]], "key": "k", "outcome": "APPLIED"}])
+    assert log.open_intents("c") == {}

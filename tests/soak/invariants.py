@@ -1,0 +1,244 @@
+"""What has to hold once the faults are over, asked of Kafka, of the documents, of the records and of the log."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reconciler.kube import shards
+from reconciler.kube.resources import FINALIZER
+from reconciler.quota.keys import FIELDS, Key
+from reconciler.quota.owned import Owned
+from tests.servers.raw_quotas import Quotas
+from tests.soak.plan import Limits, Step
+
+_USER: Final = re.compile(r"user='?([a-z]+[0-9]+)")
+
+
+@dataclass(slots=True)
+class Document:
+    """One document, as people made it.
+
+    Attributes:
+        user: Whose quota it declares.
+        namespace: Where.
+        limits: What it declares, or declared last.
+        deletion_policy: `Delete` or `Retain`.
+        tried: Every value that it ever declared, by key.
+        last: The object right before it was deleted.
+    """
+
+    user: str
+    namespace: str
+    limits: Limits
+    deletion_policy: str
+    tried: dict[str, set[float]] = field(default_factory=dict[str, set[float]])
+    last: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True)
+class Declared:
+    """What people asked for, and in which order.
+
+    Attributes:
+        documents: All that ever were, by name; names are never used again.
+        live: Names of those that are not deleted.
+        history: Every operation and fault.
+    """
+
+    documents: dict[str, Document] = field(default_factory=dict[str, Document])
+    live: set[str] = field(default_factory=set[str])
+    history: list[str] = field(default_factory=list[str])
+
+    def note(self, at: str, what: object) -> None:
+        """One more line of the history."""
+        self.history.append(f"{at} {what}")
+
+    def take(self, step: Step, namespace: str) -> None:
+        """An operation was carried out."""
+        if step.verb == "create":
+            self.documents[step.document] = Document(
+                user=step.user, namespace=namespace, limits=step.limits,
+                deletion_policy=step.deletion_policy,
+            )  # fmt: skip
+            self.live.add(step.document)
+        one = self.documents[step.document]
+        if step.verb in {"create", "update"}:
+            one.limits = step.limits
+            for key, value in step.limits.items():
+                one.tried.setdefault(FIELDS[key].value, set()).add(float(value))
+        elif step.verb == "delete":
+            self.live.discard(step.document)
+
+    def history_of(self, user: str, document: str) -> list[str]:
+        """The lines that speak of a user or document, and the faults."""
+        marks = [f"'{one}'" for one in (user, document) if one]
+        return [
+            line
+            for line in self.history
+            if "document=''" in line or "document=" not in line or any(one in line for one in marks)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One violated invariant."""
+
+    what: str
+    user: str = ""
+    document: str = ""
+
+    def __str__(self) -> str:
+        return self.what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Everything that can be seen at one moment."""
+
+    objects: Sequence[Mapping[str, Any]]
+    config_maps: Sequence[Mapping[str, Any]]
+    live: Quotas
+    cluster_id: str
+    events: int
+    logs: str
+
+    @property
+    def kept(self) -> shards.Kept:
+        """What the ConfigMaps hold."""
+        return shards.read(self.cluster_id, [dict(one) for one in self.config_maps])
+
+    def records_of(self, user: str) -> Iterator[str]:
+        """What the ConfigMaps hold of a user."""
+        kept = self.kept
+        for title, owned in (("rest", kept.rest), ("holdings", kept.holdings)):
+            if owned is None:
+                continue
+            for name, some in (("record", owned.records), ("intent", owned.intents)):
+                yield from (
+                    f"{title} {name}: {where} {one}"
+                    for where, one in some.items()
+                    if user in str(where)
+                )
+
+
+def problems(declared: Declared, seen: Seen, foreign: Mapping[str, float]) -> list[Problem]:
+    """Everything that does not hold; empty = all is well."""
+    return [
+        *_kafka(declared, seen, foreign),
+        *_documents(declared, seen),
+        *_records(declared, seen.kept),
+        *([Problem(what="a traceback in the log")] if "Traceback" in seen.logs else []),
+    ]
+
+
+def _kafka(declared: Declared, seen: Seen, foreign: Mapping[str, float]) -> Iterator[Problem]:
+    live = {str(dict(owner)["user"]): values for owner, values in seen.live.items()}
+    wanted: dict[str, dict[str, float]] = {
+        user: {Key.PRODUCER_BYTE_RATE.value: value} for user, value in foreign.items()
+    }
+    for name in declared.live:
+        one = declared.documents[name]
+        wanted[one.user] = {FIELDS[key].value: float(value) for key, value in one.limits.items()}
+    retained = {
+        one.user: one
+        for name, one in declared.documents.items()
+        if name not in declared.live and one.deletion_policy == "Retain"
+    }
+    for user in sorted(live.keys() | wanted.keys() | retained.keys()):
+        values = live.get(user, {})
+        if user in wanted:
+            if values != wanted[user]:
+                yield Problem(
+                    what=f"{user}: {wanted[user]} is declared, {values} is live", user=user
+                )
+        elif user in retained:
+            yield from _retained(user, retained[user], values)
+        else:
+            yield Problem(
+                what=f"{user}: {values} is live and was deleted with policy Delete", user=user
+            )
+
+
+def _retained(user: str, one: Document, values: Mapping[str, float]) -> Iterator[Problem]:
+    """What was surely applied stays; what was still on its way may have come or not."""
+    metadata, status = one.last.get("metadata", {}), one.last.get("status", {})
+    sure = status.get("observedGeneration") == metadata.get("generation")
+    for key in status.get("keys", ()) if sure else ():
+        # A key that the document no longer declares may have been removed since.
+        if (
+            "applied" in key
+            and key.get("desired") == key["applied"]
+            and values.get(key["key"]) != key["applied"]
+        ):
+            yield Problem(
+                what=f"{user}: {key['key']} {key['applied']} was to stay, {values} is live",
+                user=user,
+            )
+    for name, value in values.items():
+        if value not in one.tried.get(name, ()):
+            yield Problem(what=f"{user}: {name} {value} is live and was never declared", user=user)
+
+
+def _documents(declared: Declared, seen: Seen) -> Iterator[Problem]:
+    there = {one["metadata"]["name"]: one for one in seen.objects}
+    for name in sorted(there.keys() | declared.live):
+        obj, document = there.get(name), declared.documents[name]
+        what = ""
+        if name not in declared.live:
+            what = "was deleted and is still there"
+        elif obj is None:
+            what = "is gone and was not deleted"
+        else:
+            what = _status_problem(obj, document)
+        if what:
+            yield Problem(
+                what=f"{name} ({document.user}) {what}", user=document.user, document=name
+            )
+
+
+def _status_problem(obj: Mapping[str, Any], document: Document) -> str:
+    status = obj.get("status", {})
+    ready = next((one for one in status.get("conditions", ()) if one["type"] == "Ready"), {})
+    if (ready.get("status"), ready.get("reason")) != ("True", "Synced"):
+        return f"is {ready.get('reason')}"
+    if status.get("observedGeneration") != obj["metadata"]["generation"]:
+        return "has a status of an earlier generation"
+    said = {
+        one["key"]: (one.get("desired"), one.get("applied"), one.get("live"), "intended" in one)
+        for one in status.get("keys", ())
+    }
+    wanted = {
+        FIELDS[key].value: (value, value, value, False) for key, value in document.limits.items()
+    }
+    if said != wanted:
+        return f"has a status that says {said}"
+    finalized = FINALIZER in obj["metadata"].get("finalizers", ())
+    return "" if finalized == (document.deletion_policy == "Delete") else "has a wrong finalizer"
+
+
+def _records(declared: Declared, kept: shards.Kept) -> Iterator[Problem]:
+    rest = kept.rest
+    retained = {
+        one.user
+        for name, one in declared.documents.items()
+        if name not in declared.live and one.deletion_policy == "Retain"
+    }
+    for subject, key in rest.intents:
+        yield Problem(what=f"an intent is left for {subject[0]} {key}", user=str(subject[0]))
+    for subject in rest.records:
+        if subject[0] not in retained:
+            yield Problem(what=f"a record of {subject[0]} is left", user=str(subject[0]))
+    for subject, key in rest.drift_since:
+        yield Problem(what=f"drift of {subject[0]} {key} is left", user=str(subject[0]))
+    yield from _holdings(declared, kept.holdings)
+
+
+def _holdings(declared: Declared, holdings: Owned | None) -> Iterator[Problem]:
+    names = {f"{declared.documents[name].namespace}/{name}" for name in declared.live}
+    for subject, record in () if holdings is None else holdings.records.items():
+        for _, owner in record.pairs():
+            if owner.document not in names:
+                yield Problem(
+                    what=f"{owner.document} is gone and holds {subject[0]}", user=str(subject[0])
+                )

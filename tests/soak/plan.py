@@ -1,0 +1,155 @@
+"""What a soak does and when, from a seed alone: the same seed gives the same operations in the same order."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+KEYS: Final = ("producerByteRate", "consumerByteRate", "requestPercentage")
+VALUES: Final = (2048, 4096, 8192, 16384, 65536)
+NAMESPACES: Final = 3
+SHARE_OF_DELETE: Final = 0.7
+
+Limits = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One operation or fault.
+
+    Attributes:
+        at: Seconds after the beginning.
+        verb: `create`, `update`, `suspend`, `delete`, or the name of a fault.
+        document: Which document; "" for a fault.
+        namespace: Number of its namespace.
+        user: Whose quota it declares.
+        limits: What it declares.
+        deletion_policy: Of a new document.
+        suspended: For `suspend`: whether it is suspended from now on.
+        seconds: For a fault that ends: after how long.
+    """
+
+    at: float
+    verb: str
+    document: str = ""
+    namespace: int = 0
+    user: str = ""
+    limits: Limits = field(default_factory=dict)
+    deletion_policy: str = ""
+    suspended: bool = False
+    seconds: float = 0.0
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether nobody's document changes."""
+        return not self.document
+
+
+FAULTS: Final = (
+    ("kill operator", 5, 0.0, 0.0),
+    ("terminate operator", 2, 0.0, 0.0),
+    ("pause broker", 4, 0.5, 12.0),
+    ("kill broker", 1, 1.0, 6.0),
+    ("drop API connections", 5, 0.0, 0.0),
+    ("refuse API connections", 3, 0.5, 8.0),
+    ("delay API", 3, 1.0, 8.0),
+)
+"""Name, weight, and how many seconds it lasts at least and at most."""
+
+
+@dataclass(slots=True)
+class _Document:
+    name: str
+    namespace: int
+    user: str
+    limits: Limits
+    deletion_policy: str
+    suspended: bool = False
+
+
+def operations(seed: int, *, seconds: float, documents: int, rate: float = 6.0) -> Iterator[Step]:
+    """The operations of people, in the order of time; at the end no document is suspended.
+
+    Args:
+        seed: Where the random numbers begin.
+        seconds: For how long.
+        documents: Most live documents.
+        rate: Operations a second.
+    """
+    draw = random.Random(f"operations {seed}")
+    live: list[_Document] = []
+    made, at = 0, 0.0
+    while (at := at + draw.expovariate(rate)) < seconds:
+        choice = draw.random()
+        if not live or (choice < 0.3 and len(live) < documents):
+            made += 1
+            one = _new(draw, made)
+            live.append(one)
+            yield _created(at, one)
+        elif choice < 0.7:
+            one = draw.choice(live)
+            one.limits = _limits(draw)
+            yield Step(at=at, verb="update", document=one.name, namespace=one.namespace,
+                       user=one.user, limits=dict(one.limits))  # fmt: skip
+        elif choice < 0.75:
+            one = draw.choice(live)
+            one.suspended = not one.suspended
+            yield _suspension(at, one)
+        else:
+            one = live.pop(draw.randrange(len(live)))
+            yield Step(at=at, verb="delete", document=one.name, namespace=one.namespace,
+                       user=one.user)  # fmt: skip
+            if draw.random() < 0.35 and one.deletion_policy == "Delete":
+                made += 1
+                again = _new(draw, made, user=one.user)
+                if draw.random() < 0.5:
+                    again.limits = dict(one.limits)
+                live.append(again)
+                yield _created(at, again)
+    for one in live:
+        if one.suspended:
+            one.suspended = False
+            yield _suspension(seconds, one)
+
+
+def faults(seed: int, *, seconds: float, every: float) -> Iterator[Step]:
+    """The faults, in the order of time; none lasts longer than the soak.
+
+    Args:
+        seed: Where the random numbers begin.
+        seconds: For how long.
+        every: Mean time between the beginnings of two faults.
+    """
+    draw = random.Random(f"faults {seed}")
+    at = 2.0
+    weights = [weight for _, weight, _, _ in FAULTS]
+    while (at := at + draw.uniform(0.2, 1.8) * every) < seconds - 1.0:
+        name, _, least, most = draw.choices(FAULTS, weights)[0]
+        yield Step(at=at, verb=name, seconds=min(draw.uniform(least, most), seconds - at))
+
+
+def _new(draw: random.Random, number: int, *, user: str = "") -> _Document:
+    return _Document(
+        name=f"d{number:05}",
+        namespace=draw.randrange(NAMESPACES),
+        user=user or f"u{number:05}",
+        limits=_limits(draw),
+        deletion_policy="Delete" if user or draw.random() < SHARE_OF_DELETE else "Retain",
+    )
+
+
+def _limits(draw: random.Random) -> Limits:
+    return {
+        key: draw.choice(VALUES[:3] if key == KEYS[2] else VALUES)
+        for key in draw.sample(KEYS, draw.randint(1, 2))
+    }
+
+
+def _created(at: float, one: _Document) -> Step:
+    return Step(at=at, verb="create", document=one.name, namespace=one.namespace, user=one.user,
+                limits=dict(one.limits), deletion_policy=one.deletion_policy)  # fmt: skip
+
+
+def _suspension(at: float, one: _Document) -> Step:
+    return Step(at=at, verb="suspend", document=one.name, namespace=one.namespace, user=one.user,
+                suspended=one.suspended)  # fmt: skip

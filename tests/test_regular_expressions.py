@@ -1,0 +1,353 @@
+"""No regular expression of the package can backtrack for long: a text of n characters takes about n steps.
+
+Each expression becomes a graph of its character classes. Two ways around one class with the same text take exponential
+time; a text that can stay in one class, stay in another one and go from the first to the second takes quadratic time. A
+search that may begin at every character counts as an expression with a repetition in front of it.
+"""
+
+import ast
+import importlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from re import _constants as codes  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "reconciler"
+ANYWHERE = {"search", "findall", "finditer", "sub", "subn", "split"}
+AT_START = {"match", "fullmatch"}
+LETTERS = frozenset([*map(chr, range(128)), "\u00e9", "\u0416", "\u2028", "\ufeff", "\U0001f600"])
+NOTHING: frozenset[str] = frozenset()
+REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
+
+Letters = frozenset[str]
+
+
+@dataclass
+class Part:
+    """A part of an expression: classes that it can begin with and end with.
+
+    Attributes:
+        first: Class and the letters with which it can be entered.
+        last: Class and the letters that cannot follow, because a possessive repetition would have taken them.
+        empty: The letters that may follow where the part matches nothing, ``None`` if it cannot.
+    """
+
+    first: list[tuple[int, Letters]]
+    last: list[tuple[int, Letters]]
+    empty: Letters | None
+
+
+@dataclass
+class Graph:
+    """Classes of an expression, and which may follow which with which letters."""
+
+    flags: int
+    edges: dict[int, list[tuple[int, Letters]]] = field(default_factory=dict)
+    asserts: bool = False
+    loops: int = 0
+    ambiguous: bool = False
+
+    def add_class(self, letters: Letters) -> Part:
+        place = len(self.edges)
+        self.edges[place] = []
+        return Part([(place, letters)], [(place, NOTHING)], None)
+
+    def connect(self, before: Part, after: Part) -> None:
+        for (source, taken), (target, letters) in itertools.product(before.last, after.first):
+            if letters - taken:
+                self.edges[source].append((target, letters - taken))
+
+    def sequence(self, items: Iterable[Any]) -> Part:
+        whole = Part([], [], LETTERS)
+        for code, argument in items:
+            part = self.part(code, argument)
+            self.connect(whole, part)
+            first, last, empty = list(whole.first), list(part.last), None
+            if whole.empty is not None:
+                first += [(place, letters & whole.empty) for place, letters in part.first]
+            if part.empty is not None:
+                last += [(place, taken | (LETTERS - part.empty)) for place, taken in whole.last]
+            if whole.empty is not None and part.empty is not None:
+                empty = whole.empty & part.empty
+            whole = Part(first, last, empty)
+        return whole
+
+    def part(self, code: Any, argument: Any) -> Part:  # noqa: C901, PLR0911 - a case for each kind of node
+        if code in (codes.LITERAL, codes.NOT_LITERAL, codes.IN, codes.ANY):
+            return self.add_class(self.letters(code, argument))
+        if code in REPEATS:
+            return self.repeat(*argument, possessive=code is codes.POSSESSIVE_REPEAT)
+        if code is codes.SUBPATTERN:
+            return self.sequence(argument[3])
+        if code is codes.ATOMIC_GROUP:
+            return self.sequence(argument)
+        if code is codes.BRANCH:
+            parts = [self.sequence(branch) for branch in argument[1]]
+            self.ambiguous |= self.loops > 0 and sum(part.empty is not None for part in parts) > 1
+            empties = [part.empty for part in parts if part.empty is not None]
+            return Part(
+                [entry for part in parts for entry in part.first],
+                [entry for part in parts for entry in part.last],
+                frozenset().union(*empties) if empties else None,
+            )
+        if code is codes.GROUPREF:
+            self.asserts = True
+            return self.add_class(LETTERS)
+        if code is codes.AT and argument in (codes.AT_BEGINNING, codes.AT_BEGINNING_STRING):
+            if not self.flags & re.MULTILINE:
+                return self.add_class(NOTHING)
+            return Part([], [], LETTERS)
+        if code in (codes.ASSERT, codes.ASSERT_NOT) and argument[0] > 0:
+            self.sequence(argument[1])
+        if code in (codes.AT, codes.ASSERT, codes.ASSERT_NOT):
+            self.asserts = True
+            return Part([], [], LETTERS)
+        raise NotImplementedError(code)
+
+    def repeat(self, least: int, most: int, items: Any, *, possessive: bool) -> Part:
+        unbounded = most is codes.MAXREPEAT
+        copies = max(1, min(int(least), 2)) if unbounded else min(int(most), max(int(least), 2), 3)
+        optional = [(codes.MAX_REPEAT, (0, -1, items))]
+        if most == -1:  # one copy that may be left out
+            once = self.sequence(items)
+            return Part(once.first, once.last, LETTERS)
+        if not unbounded or copies > 1:
+            once = [(codes.SUBPATTERN, (None, 0, 0, items))]
+            needed = min(int(least), copies - 1 if unbounded else copies)
+            rest = [(codes.MAX_REPEAT, (1, codes.MAXREPEAT, items))] if unbounded else []
+            return self.sequence(
+                [*once * needed, *optional * (0 if unbounded else copies - needed), *rest]
+            )
+        self.loops += 1
+        loop = self.sequence(items)
+        self.loops -= 1
+        self.connect(loop, loop)
+        begin = frozenset().union(*(letters for _, letters in loop.first))
+        taken = begin if possessive else NOTHING
+        last = [(place, before | taken) for place, before in loop.last]
+        empty = LETTERS - taken if least == 0 else loop.empty
+        return Part(loop.first, last, empty)
+
+    def letters(self, code: Any, argument: Any) -> Letters:
+        if code is codes.ANY:
+            return LETTERS if self.flags & re.DOTALL else LETTERS - {"\n"}
+        items = argument if code is codes.IN else [(code, argument)]
+        negated, inside = False, set[str]()
+        for kind, value in items:
+            if kind is codes.NEGATE or kind is codes.NOT_LITERAL:
+                negated = True
+            if kind in (codes.LITERAL, codes.NOT_LITERAL):
+                inside |= {letter for letter in LETTERS if ord(letter) == value}
+            elif kind is codes.RANGE:
+                inside |= {letter for letter in LETTERS if value[0] <= ord(letter) <= value[1]}
+            elif kind is codes.CATEGORY:
+                category = re.compile(CATEGORIES[value], self.flags & re.ASCII)
+                inside |= {letter for letter in LETTERS if category.fullmatch(letter)}
+        if self.flags & re.IGNORECASE:
+            inside |= {letter for letter in LETTERS if {letter.lower(), letter.upper()} & inside}
+        return LETTERS - inside if negated else frozenset(inside)
+
+
+CATEGORIES = {
+    codes.CATEGORY_DIGIT: r"\d", codes.CATEGORY_SPACE: r"\s", codes.CATEGORY_WORD: r"\w",
+    codes.CATEGORY_NOT_DIGIT: r"\D", codes.CATEGORY_NOT_SPACE: r"\S", codes.CATEGORY_NOT_WORD: r"\W",
+}  # fmt: skip
+
+
+def steps(graph: Graph, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Where one letter can lead a tuple of classes."""
+    for choice in itertools.product(*(graph.edges[state] for state in states)):
+        common = LETTERS
+        for _, letters in choice:
+            common &= letters
+        if common:
+            yield tuple(target for target, _ in choice)
+
+
+def reached(
+    graph: Graph, start: tuple[int, ...], inside: tuple[set[int], ...]
+) -> set[tuple[int, ...]]:
+    """Tuples of classes that a text leads to, without those outside of the given sets."""
+    seen: set[tuple[int, ...]] = set()
+    todo = [start]
+    while todo:
+        for states in steps(graph, todo.pop()):
+            if states not in seen and all(
+                state in allowed for state, allowed in zip(states, inside, strict=True)
+            ):
+                seen.add(states)
+                todo.append(states)
+    return seen
+
+
+def backtracking(pattern: str, flags: int = 0, *, anywhere: bool = False) -> str:
+    """What takes more than linear time, "" if nothing does."""
+    parsed = parser.parse(pattern, flags)
+    graph = Graph(parsed.state.flags)
+    whole = graph.sequence(parsed)
+    if graph.ambiguous:
+        return "exponential: two ways through a branch"
+    ends = set() if graph.asserts else {place for place, _ in whole.last}
+    start = -1
+    if anywhere:
+        begin = [(place, letters) for place, letters in whole.first if letters]
+        graph.edges[start] = [(start, LETTERS), *begin]
+    after = {
+        place: {state for (state,) in reached(graph, (place,), (set(graph.edges),))}
+        for place in graph.edges
+    }
+    loops = [place for place in graph.edges if place in after[place]]
+    around = {
+        place: {other for other in loops if other in after[place] and place in after[other]}
+        for place in loops
+    }
+    for place in loops:
+        ways = [edge for edge in graph.edges[place] if edge[0] in around[place]]
+        for (one, letters), (other, others) in itertools.combinations(ways, 2):
+            if letters & others and (
+                one == other or (place, place) in reached(graph, (one, other), (around[place],) * 2)
+            ):
+                return "exponential: two ways around one repetition"
+    for place, other in itertools.product(loops, loops):
+        if place == other or other not in after[place]:
+            continue
+        if place == start and around[other] <= ends:
+            continue  # An attempt that comes so far has matched.
+        between = {state for state in after[place] if other in after[state]} | {place, other}
+        inside = (around[place], between, around[other])
+        if (place, other, other) in reached(graph, (place, place, other), inside):
+            return "quadratic: " + ("a search begins anew" if place == start else "two repetitions")
+    return ""
+
+
+@dataclass(frozen=True)
+class Use:
+    pattern: str
+    flags: int
+    anywhere: bool
+
+
+def methods(name: str, trees: dict[str, ast.Module], home: str) -> set[str]:
+    """Methods of a compiled expression that are used in its module, or anywhere if others may import it."""
+    return {
+        node.attr
+        for path, tree in trees.items()
+        if path == home or not name.startswith("_")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name | ast.Attribute)
+        and name == (node.value.id if isinstance(node.value, ast.Name) else node.value.attr)
+    }
+
+
+def collect() -> tuple[dict[str, Use], set[str]]:
+    """Expressions by module and name (or text), and places where one is made of variable text."""
+    trees = {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
+        for path in sorted(ROOT.rglob("*.py"))
+    }
+    uses: dict[str, Use] = {}
+    dynamic: set[str] = set()
+    for path, tree in trees.items():
+        if not any(isinstance(node, ast.Name) and node.id == "re" for node in ast.walk(tree)):
+            continue
+        name = "reconciler." + path.removesuffix(".py").replace("/", ".")
+        for variable, value in vars(importlib.import_module(name)).items():
+            if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+                called = methods(variable, trees, path)
+                anywhere = bool(called & ANYWHERE) or not called & AT_START
+                uses[f"{path}:{variable}"] = Use(value.pattern, value.flags, anywhere)
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for node in ast.walk(function):
+                match node:
+                    case ast.Call(
+                        func=ast.Attribute(value=ast.Name(id="re"), attr=method), args=[text, *_]
+                    ) if method in {*ANYWHERE, *AT_START, "compile"}:
+                        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                            flags = re.MULTILINE if "re.MULTILINE" in ast.unparse(node) else 0
+                            uses[f"{path}:{text.value}"] = Use(
+                                text.value, flags, method not in AT_START
+                            )
+                        else:
+                            dynamic.add(f"{path}:{function.name}")
+    return uses, dynamic
+
+
+CLEARED = {
+    "client/jaas.py:_TOKEN": "a comment or a quote without an end is an error at once, so it is looked for once",
+    "client/references.py:_REFERENCE": "it is only given text that ends with a brace, so no search for one is in vain",
+    "kube/credentials.py:_QUOTED": "only the last quote of each of the two kinds has no partner",
+    "manifest/cluster.py:([0-9]+)(ms|[smh])": "the schema of QuotaCluster has refused any other text and long numbers",
+    "render/output.py:_WORKFLOW_COMMAND": "it begins at the begin of a line and does not leave the line",
+    "sandbox/hosts.py:_LEADING_ZEROS": "it begins only where no digit is in front",
+    r"spark/jvm.py:^ *java\.specification\.version = (?:1\.)?(\d+)": "it begins at the begin of a line of Java's own",
+    r"spark/jvm.py:^ *java\.vm\.version = (.+)$": "the same",
+}
+"""Expressions that the check does not clear, and why they take no more than linear time."""
+
+DYNAMIC = {
+    "client/references.py:variable": "of the command's own caller",
+    "inventory/durable.py:remove_leftovers": "a name is escaped, and one repetition ends with another character",
+    "manifest/files.py:_matcher": "globs of the trusted project file, over names of files",
+    "manifest/foreign/hcl_tokens.py:_heredoc": "a word is escaped; blanks are at the begin and the end of a line",
+    "manifest/verdict.py:_compiled": "patterns of the schemas of this package, over texts of bounded length",
+    "telemetry/dialect_table.py:pattern": "of the caller's own file of dialects",
+    "telemetry/matchers.py:__post_init__": "of the caller's own settings",
+    "telemetry/settings.py:parsed": "of the caller's own settings",
+    "wire/sasl/scram.py:__init__": "a constant of the module: one class",
+}
+"""Functions that make an expression of variable text, and whose text it is."""
+
+USES, MADE = collect()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "anywhere"),
+    [
+        ("(a+)+$", False),
+        ("a*a*b", False),
+        ("(a|a)*b", False),
+        (r"\s*$", True),
+        (r"\s+:", True),
+        ("(a*b*)*c", False),
+        (r"(\w+)*-", False),
+        (r"\w*[^#]*!", False),
+        ("a*(?:x?)a*b", False),
+        ("[\"'`)\\]}>:;,.]*$", True),
+        (r"[?#;&][^\s=]*=", True),
+        (r"[a-zA-Z_:][\w:]*(?:\{(?:[^\"{}]|\"(?:[^\"\\]|\\.)*\")*\})?[^#\"{}]*#", False),
+    ],
+)
+def test_expressions_that_backtrack_are_seen(pattern: str, anywhere: bool) -> None:
+    assert backtracking(pattern, anywhere=anywhere)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "anywhere"),
+    [(r"\s+:", False), ('"[^"]*"', True), ("a*+a*+b", False), (r"\S+", True), ("(?:a|b)*c", False)],
+)
+def test_linear_expressions_are_cleared(pattern: str, anywhere: bool) -> None:
+    assert not backtracking(pattern, anywhere=anywhere)
+
+
+def test_no_expression_of_the_package_backtracks() -> None:
+    assert len(USES) > 100
+    slow = {
+        place: reason
+        for place, use in USES.items()
+        if (reason := backtracking(use.pattern, use.flags, anywhere=use.anywhere))
+    }
+    assert {place: reason for place, reason in slow.items() if place not in CLEARED} == {}
+    assert set(CLEARED) <= set(slow), "no longer needed"
+
+
+def test_expressions_of_variable_text_are_known() -> None:
+    assert set(DYNAMIC) == MADE
