@@ -1,6 +1,8 @@
 """Ports are free, different, and out of the way of outgoing connections."""
 
 import socket
+import subprocess
+import sys
 
 from tests.servers.ports import FIRST, LAST, free_ports
 
@@ -17,3 +19,25 @@ def test_a_taken_port_is_not_offered() -> None:
     (taken,) = free_ports(1)
     with socket.create_server(("127.0.0.1", taken)):
         assert taken not in free_ports(50)
+
+
+def test_processes_that_choose_at_the_same_time_never_choose_the_same_port() -> None:
+    program = (
+        "import sys; from tests.servers.ports import free_ports;"
+        "print(*free_ports(3000), flush=True); sys.stdin.read()"
+    )
+    choosers = [
+        subprocess.Popen(
+            [sys.executable, "-c", f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192)); {program}"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    chosen = []
+    for chooser in choosers:
+        assert chooser.stdout is not None
+        chosen.append({int(port) for port in chooser.stdout.readline().split()})
+    for chooser in choosers:
+        chooser.communicate()
+    assert [len(ports) for ports in chosen] == [3000, 3000]
+    assert not chosen[0] & chosen[1]
