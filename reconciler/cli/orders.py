@@ -190,11 +190,11 @@ def _only(
 
 
 def origin_of(target: "Target") -> "Origin":
-    """Who runs this from which commit; "" where there is no repository."""
+    """Who runs this, from which commit ("" where there is no repository), about which cluster."""
     from reconciler.cli.records import who
     from reconciler.quota.report import Origin
 
-    return Origin(who=who(), commit=_commit(target), tool_version=__version__)
+    return Origin(who=who(), commit=_commit(target), cluster=target.name, tool_version=__version__)
 
 
 def _commit(target: "Target") -> str:

@@ -281,7 +281,7 @@ class ClusterWork:
             expected_cluster_id=expected,
             validation=Validation.NONE,
             assess=False,
-            origin=Origin(who=f"operator {self._around.settings.identity}"),
+            origin=Origin(who=f"operator {self._around.settings.identity}", cluster=self._name),
         )
 
     def _is_leaving(self) -> bool:

@@ -133,7 +133,12 @@ class WatchedCluster:
             expected_cluster_id=settings.expected_cluster_id,
             assess=False,
             own_principal=session.own_principal,
-            origin=Origin(who=self._who, commit=revision.commit, tool_version=__version__),
+            origin=Origin(
+                who=self._who,
+                commit=revision.commit,
+                cluster=self.name,
+                tool_version=__version__,
+            ),
         )
 
 

@@ -29,11 +29,13 @@ class Origin:
     Attributes:
         who: A person or a pipeline.
         commit: Commit of the manifests, "" outside a repository.
+        cluster: Name of the cluster in the project or in Kubernetes, "" where only its address is known.
         tool_version: Version of this program.
     """
 
     who: str = ""
     commit: str = ""
+    cluster: str = ""
     tool_version: str = ""
 
 

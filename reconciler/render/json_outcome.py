@@ -32,6 +32,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
         "origin": {
             "who": outcome.origin.who,
             "commit": outcome.origin.commit,
+            "cluster": outcome.origin.cluster,
             "toolVersion": outcome.origin.tool_version,
         },
         "complete": outcome.complete,

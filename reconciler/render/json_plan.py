@@ -54,6 +54,7 @@ def plan_document(
         "origin": {
             "who": preview.origin.who,
             "commit": preview.origin.commit,
+            "cluster": preview.origin.cluster,
             "toolVersion": preview.origin.tool_version,
         },
         "policy": str(preview.policy),

@@ -27,7 +27,7 @@ def read_outcome(text: str, *, where: str) -> Outcome:
         "kind", "format", "clusterId", "digest", "startedAt", "endedAt", "origin", "complete", "interrupted",
         "recorded", "failure", "recordChanges", "counts", "brokers", "pairs",
     )  # fmt: skip
-    origin = fields["origin"].fields("who", "commit", "toolVersion")
+    origin = fields["origin"].fields("who", "commit", "cluster", "toolVersion")
     made = Outcome(
         cluster_id=fields["clusterId"].text(),
         digest=fields["digest"].text(),
@@ -41,6 +41,7 @@ def read_outcome(text: str, *, where: str) -> Outcome:
         origin=Origin(
             who=origin["who"].text(),
             commit=origin["commit"].text(),
+            cluster=origin["cluster"].text(),
             tool_version=origin["toolVersion"].text(),
         ),
     )

@@ -87,7 +87,7 @@ def read_plan(text: str, *, where: str) -> Preview:
             where=where,
             hint="plan again",
         )
-    origin = fields["origin"].fields("who", "commit", "toolVersion")
+    origin = fields["origin"].fields("who", "commit", "cluster", "toolVersion")
     return Preview(
         plan=plan,
         basis=Basis(
@@ -104,6 +104,7 @@ def read_plan(text: str, *, where: str) -> Preview:
         origin=Origin(
             who=origin["who"].text(),
             commit=origin["commit"].text(),
+            cluster=origin["cluster"].text(),
             tool_version=origin["toolVersion"].text(),
         ),
     )

@@ -147,7 +147,7 @@ def looked(desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = 
         drift_mode=Rules().drift,
         created_at=NOW,
         snapshot_at=NOW - 7200,
-        origin=Origin(who="ci", commit="0123456789abcdef", tool_version="1.0"),
+        origin=Origin(who="ci", commit="0123456789abcdef", cluster="prod", tool_version="1.0"),
     )
     return Look(name=name, preview=preview, live=live, owned=owned)
 

@@ -121,7 +121,7 @@ def sample() -> Preview:
         policy=Policy.SYNC,
         drift_mode=Rules().drift,
         created_at=NOW,
-        origin=Origin(who="ci", commit="abcdef", tool_version="1.0"),
+        origin=Origin(who="ci", commit="abcdef", cluster="prod", tool_version="1.0"),
     )
 
 
@@ -165,7 +165,7 @@ def result() -> Outcome:
         failure="no broker answers",
         started_at=NOW,
         ended_at=NOW + 2,
-        origin=Origin(who="ci", commit="abcdef", tool_version="1.0"),
+        origin=Origin(who="ci", commit="abcdef", cluster="prod", tool_version="1.0"),
     )
 
 
