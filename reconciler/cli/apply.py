@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, Where, format_option, where_options
@@ -42,7 +43,7 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 """Lets --trust-plan work without a terminal; the benchmarks set it."""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--expect-digest", metavar="DIGEST", help="The effect that was approved; another one is refused.")  # fmt: skip

@@ -13,6 +13,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli import kip_arguments as kip
+from reconciler.cli.commands import CONTEXT
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit, run_mapped
 from reconciler.cli.kip_call import PROGRAM, Call, operation_of, read_call
@@ -43,7 +44,7 @@ percent-encoded: a user who is really called <default> appears as
 (controller_mutation_rate: at the active controller)."""
 
 
-@click.command(name=PROGRAM, help=HELP)
+@click.command(name=PROGRAM, help=HELP, context_settings=dict(CONTEXT))
 @click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to begin with.")
 @click.option("--command-config", metavar="FILE", help="Java properties of the client.")
 @click.option("--describe", is_flag=True, help="Quotas of the entities that match.")

@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from reconciler.cli import client_quotas, main
+from reconciler.cli.commands import CONTEXT
 from reconciler.cli.kip_call import PROGRAM
 
 PATH: Final = Path("docs/commands.md")
@@ -17,19 +18,22 @@ _HEAD: Final = """# Commands
 
 Generated from each command's `--help` by `python -m reconciler.cli.command_docs --write`.
 
-Facts go to standard output, everything else to standard error; colour and progress bars only on a terminal (`NO_COLOR` turns colour off).
+Results go to standard output, all messages to standard error; progress bars only on a terminal.
+Colour: `--color always` or `--color never` decides; without it `NO_COLOR` turns colour off, `FORCE_COLOR` turns it on, and otherwise only a terminal gets it.
+`-h` is `--help` everywhere; `kquota help COMMAND` prints the same.
 `--format json` gives versioned, sorted, stable JSON. `KQUOTA_DEBUG=1` in the environment adds the traceback to an error.
 
 | exit code | means |
 | --- | --- |
-| 0 | done, nothing to say |
-| 1 | error: wrong usage too; something rejected, unknown, held back or not visible in time; a declined question, or no terminal and no `--yes` |
+| 0 | success |
+| 1 | error: wrong usage too; something rejected, unknown, held back or not visible in time; a question answered with no, or no terminal and no `--yes` |
 | 2 | there are changes or drift (only with `--detailed-exitcode`) |
-| 3 | a guard or a policy refuses |
-| 4 | a saved plan no longer fits |
-| 130 | interrupted, after saying what was done and what was not |
+| 3 | a guard or a policy refused the plan |
+| 4 | a saved plan no longer fits the cluster |
+| 5 | not enough evidence (only with `--require-evidence`) |
+| 130 | interrupted; the state so far was printed |
 
-Where several fit: 1 before 4 before 3 before 2.
+If several apply: 1, then 4, 3, 5, 2.
 
 An ENTITY is written as every output shows it: `user=alice,client-id=<default>`. A name that holds a comma or a quote, begins with `<`, or has blanks at an
 end stands between double quotes with the escapes of JSON: `'user="CN=alice,O=Acme"'`, `'user="<default>"'` (a user of that very name), `'user="a\\nb"'`.
@@ -40,11 +44,11 @@ end stands between double quotes with the escapes of JSON: `'user="CN=alice,O=Ac
 def text() -> str:
     """The whole page."""
     parts = [_HEAD]
-    context = click.Context(main.cli, info_name="kquota", terminal_width=WIDTH)
+    context = click.Context(main.cli, info_name="kquota", terminal_width=WIDTH, **CONTEXT)
     parts.append(_section("kquota", main.cli.get_help(context)))
     for name in main.COMMANDS:
         parts.extend(_sections(main.cli.get_command(context, name), context, name))
-    alone = click.Context(client_quotas.command, info_name=PROGRAM, terminal_width=WIDTH)
+    alone = click.Context(client_quotas.command, info_name=PROGRAM, terminal_width=WIDTH, **CONTEXT)
     parts.append(_section(PROGRAM, client_quotas.command.get_help(alone)))
     return "\n".join(parts)
 

@@ -5,6 +5,7 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.errors import UsageError
@@ -23,7 +24,7 @@ Example:
   eval "$(kquota completion zsh)\""""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_obj
 def completion(console: Console, shell: str) -> Exit:

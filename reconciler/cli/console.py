@@ -9,8 +9,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, Self, TextIO
 
@@ -21,6 +23,46 @@ _BAR_EVERY_SECONDS: Final = 0.1
 _LINE_EVERY_SECONDS: Final = 5.0
 _BAR_CELLS: Final = 24
 _STYLES: Final = {"error": "\x1b[31;1m", "warning": "\x1b[33m", "hint": "\x1b[2m", "off": "\x1b[0m"}
+
+
+class ColorMode(StrEnum):
+    """The values of ``--color``."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def color_mode(arguments: Sequence[str]) -> ColorMode:
+    """The value of ``--color`` in a command line, read before the line is parsed; the last one counts.
+
+    A wrong value is ``auto`` here: the parser reports it.
+    """
+    options = list(arguments)
+    if "--" in options:
+        options = options[: options.index("--")]
+    values = [
+        following if option == "--color" else option.removeprefix("--color=")
+        for option, following in pairwise([*options, ""])
+        if option == "--color" or option.startswith("--color=")
+    ]
+    last = values[-1] if values else ""
+    return ColorMode(last) if last in tuple(ColorMode) else ColorMode.AUTO
+
+
+def has_colour(mode: ColorMode, environment: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether a stream is coloured.
+
+    ``--color`` decides first, then ``NO_COLOR`` (no-color.org), then ``FORCE_COLOR`` (force-color.org; 0 and
+    false do not force, as in Node.js), then whether the stream is a terminal that has colours.
+    """
+    if mode is not ColorMode.AUTO:
+        return mode is ColorMode.ALWAYS
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR", "") not in {"", "0", "false"}:
+        return True
+    return terminal and environment.get("TERM") != "dumb"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +76,7 @@ class Console:
         err_colour: Whether diagnostics may be coloured.
         err_terminal: Whether a progress bar can be drawn.
         asks: Whether a person is there to answer a question.
-        width: Columns of the terminal, 100 where there is none.
+        width: Columns of the terminal; 0 = standard output is no terminal, and no line is folded or cut.
     """
 
     out: TextIO
@@ -46,7 +88,9 @@ class Console:
     width: int
 
     @classmethod
-    def of_process(cls, environment: Mapping[str, str] = os.environ) -> "Console":
+    def of_process(
+        cls, environment: Mapping[str, str] = os.environ, *, color: ColorMode = ColorMode.AUTO
+    ) -> "Console":
         """The console of this process. A name that the terminal cannot show is escaped, not an error."""
         for name in ("stdout", "stderr"):
             # Closed by whoever started us (`>&-`). What is opened here takes the free number, so no socket does.
@@ -57,16 +101,15 @@ class Console:
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
                 reconfigure(errors="backslashreplace")
-        plain = bool(environment.get("NO_COLOR")) or environment.get("TERM") == "dumb"
         out_terminal, err_terminal = sys.stdout.isatty(), sys.stderr.isatty()
         return cls(
             out=sys.stdout,
             err=sys.stderr,
-            colour=out_terminal and not plain,
-            err_colour=err_terminal and not plain,
+            colour=has_colour(color, environment, terminal=out_terminal),
+            err_colour=has_colour(color, environment, terminal=err_terminal),
             err_terminal=err_terminal and environment.get("TERM") != "dumb",
             asks=sys.stdin is not None and sys.stdin.isatty() and err_terminal,
-            width=shutil.get_terminal_size((100, 24)).columns if out_terminal else 100,
+            width=shutil.get_terminal_size((100, 24)).columns if out_terminal else 0,
         )
 
     def fact(self, text: str) -> None:

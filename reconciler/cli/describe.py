@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import Where, format_option, where_options
@@ -27,7 +28,7 @@ Example:
   kquota describe --matching 'user=<default>' --exactly --format json"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.option("--matching", type=EntityText(), metavar="ENTITY", help="Only entities with these parts.")  # fmt: skip
 @click.option("--exactly", is_flag=True, help="With --matching: entities with no other part.")
 @where_options(many=False)

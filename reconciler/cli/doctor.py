@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import Where, format_option, where_options
@@ -22,7 +23,7 @@ Example:
   kquota doctor --bootstrap-server broker1:9093 --command-config planner.properties"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @where_options()
 @format_option("text", "json")
 @click.pass_obj

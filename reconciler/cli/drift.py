@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.notifying import Telling, notify_options
@@ -36,7 +37,7 @@ Example:
 ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others"
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there is drift.")
 @click.option("--read-only", is_flag=True, help="Do not write down when drift was first seen.")
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")

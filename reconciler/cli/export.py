@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console, ProgressLine
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, Where, where_options
@@ -26,7 +27,7 @@ Example:
   kquota export --bootstrap-server localhost:9092 --cluster prod --namespace platform --out prod.yaml"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.option("--namespace", default="default", show_default=True, help="Where the documents live.")
 @click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
 @click.option("--partial", is_flag=True, help="Content with what manifests can hold.")

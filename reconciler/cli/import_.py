@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.errors import UsageError
@@ -32,7 +33,7 @@ Example:
 Afterwards, kquota plan shows whether the cluster has what the files said."""
 
 
-@click.command("import", help=HELP)
+@command("import", help=HELP)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--from", "tool", type=click.Choice(tuple(TOOLS)), required=True, help="Whose format it is."

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import click
 
+from reconciler.cli.commands import CONTEXT, Group
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -26,11 +28,11 @@ class Entry:
     summary: str
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group whose commands are a table of :class:`Entry`."""
 
     def __init__(self, *, entries: Mapping[str, Entry], name: str, help: str) -> None:  # noqa: A002 - click's name
-        super().__init__(name=name, help=help, no_args_is_help=True)
+        super().__init__(name=name, help=help, no_args_is_help=True, context_settings=dict(CONTEXT))
         self._entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -46,10 +48,9 @@ class LazyGroup(click.Group):
         assert isinstance(found, click.Command), cmd_name  # noqa: S101 - the table is ours
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """The list of commands, from the table alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in self._entries.items()])
+    def summary_of(self, ctx: click.Context, name: str) -> str:  # noqa: ARG002 - the signature of its class
+        """One line about a command, from the table alone."""
+        return self._entries[name].summary
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

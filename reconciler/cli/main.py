@@ -1,7 +1,6 @@
 """``kquota``: the table of commands and the way in. Every command has its own file, imported when it runs."""
 
 import gc
-import keyword
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -9,58 +8,72 @@ from typing import Final
 import click
 
 from reconciler import __version__
-from reconciler.cli.console import Console
+from reconciler.cli.console import Console, color_mode
 from reconciler.cli.diagnostics import escape_diagnostics
 from reconciler.cli.exits import run_mapped
 from reconciler.cli.lazy import Entry, LazyGroup
 
 _SUMMARIES: Final = {
-    "plan": "What would change, and why.",
-    "apply": "Make the cluster as declared: send, verify, record.",
-    "drift": "What someone changed behind our back.",
-    "resolve": "Which limit applies to a client, and what lost to it.",
-    "describe": "Live quotas.",
-    "snapshot": "Everything a cluster has, without loss, in one file.",
-    "export": "Live quotas as manifests.",
-    "import": "Quotas of another tool as manifests.",
-    "report": "One HTML page: live quotas, plan, drift, history.",
+    "plan": "Show what would change, and why.",
+    "apply": "Write the declared limits to a cluster, verify and record them.",
+    "drift": "Show live limits that were changed outside kquota.",
+    "resolve": "Show which limit applies to a client, and which limits it overrides.",
+    "describe": "Show the live quotas of a cluster.",
+    "snapshot": "Save all quotas of a cluster in one file, without loss.",
+    "export": "Write live quotas as manifests.",
+    "import": "Convert the quota files of another tool to manifests.",
+    "report": "Write one HTML page: live quotas, plan, drift and history.",
     "validate": "Check manifests without a cluster.",
-    "rollback": "Write back the values from before an apply.",
-    "override": "Another limit for some hours, on top of what is declared.",
-    "doctor": "Whether everything works, and what to do where it does not.",
-    "post": "A plan as a comment on a pull request, drift as an issue.",
-    "watch": "Keep clusters as a branch of a git repository declares.",
-    "operator": "The Kubernetes operator; release its finalizers, check its rights.",
-    "reconcile": "Ask the operator for a pass over a resource, and wait for it.",
-    "spark": "Recorded use: ingest, what-if, right-sizing, capacity, history.",
-    "sandbox": "A Kafka broker for trying out, in memory.",
-    "completion": "Completion for bash, zsh and fish.",
+    "rollback": "Restore the limits from before an apply.",
+    "override": "Set a temporary limit; list or end temporary limits.",
+    "doctor": "Diagnose connectivity, permissions and configuration.",
+    "post": "Post a plan as a comment on a pull request, or drift as an issue.",
+    "watch": "Keep clusters as declared on a branch of a git repository.",
+    "operator": "Run the Kubernetes operator; release its finalizers; check its rights.",
+    "reconcile": "Ask the operator to reconcile a resource now.",
+    "spark": "Ingest and analyse recorded use: what-if, right-sizing, capacity, history.",
+    "sandbox": "Run an in-memory Kafka broker for tests and demos.",
+    "completion": "Print the completion script for bash, zsh or fish.",
+    "help": "Show the help of a command.",
 }
+
+_BUILT_IN: Final = frozenset({"help", "import"})
+"""Names that Python has already; the module and its command end with an underscore."""
 
 COMMANDS: Final = {
     name: Entry(module=f"reconciler.cli.{word}", attribute=word, summary=summary)
     for name, summary in _SUMMARIES.items()
-    for word in (f"{name}_" if keyword.iskeyword(name) else name,)
+    for word in (f"{name}_" if name in _BUILT_IN else name,)
 }
 
-HELP: Final = """Kafka client quotas as code: declared in YAML, previewed, applied in few requests, verified.
+HELP: Final = """Manage Kafka client quotas as code: declare them in YAML, preview, apply, verify.
 
 \b
 Example:
   kquota plan --cluster prod
   kquota apply --cluster prod
+  kquota help plan
 
 \b
 Exit codes:
-  0    done, nothing to say
-  1    error: wrong usage too; something rejected, unknown, held back or not visible in time
-  2    there are changes or drift (with --detailed-exitcode)
-  3    a guard or a policy refuses
-  4    a saved plan no longer fits
-  5    not enough evidence (with --require-evidence)
-  130  interrupted, after saying what was done
+  0    success
+  1    error; also: wrong usage, or a change that was rejected, held back,
+       unknown, or not visible in time
+  2    there are changes or drift (only with --detailed-exitcode)
+  3    a guard or a policy refused the plan
+  4    a saved plan no longer fits the cluster
+  5    not enough evidence (only with --require-evidence)
+  130  interrupted; the state so far was printed
 
-Facts go to standard output, everything else to standard error. Limits are per broker."""
+\b
+Environment:
+  KQUOTA_PROJECT            value of --project
+  KQUOTA_CLUSTER            value of --cluster
+  KQUOTA_BOOTSTRAP_SERVERS  value of --bootstrap-server
+  FORCE_COLOR, NO_COLOR     colour on or off; --color has precedence
+  KQUOTA_DEBUG=1            adds the traceback to an error
+
+Results go to standard output, all messages to standard error. Limits apply per broker."""
 
 cli = click.version_option(__version__, "-V", "--version", message="kquota %(version)s")(
     LazyGroup(entries=COMMANDS, name="kquota", help=HELP)
@@ -81,10 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)
-    console = Console.of_process()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    console = Console.of_process(color=color_mode(given))
     if arguments is None:
         escape_diagnostics(console)
-    given = list(sys.argv[1:] if arguments is None else arguments)
 
     def work() -> int:
         code = cli.main(given, prog_name="kquota", standalone_mode=False, obj=console)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from reconciler.cli.commands import group
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, format_option, packed
@@ -147,7 +148,7 @@ def operator_namespace(given: str | None) -> str:
     return named
 
 
-@click.group(help=HELP, invoke_without_command=True)
+@group(help=HELP, invoke_without_command=True)
 @_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING)
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text",
               show_default=True, help="How log lines look.")  # fmt: skip

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import Group
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import Where, format_option, where_options
@@ -58,7 +59,7 @@ Example:
   kquota override remove user=alice producer_byte_rate --yes"""
 
 
-class _SetByDefault(click.Group):
+class _SetByDefault(Group):
     """A group whose first word may be an entity: then ``set`` is meant. No entity is called like a command."""
 
     def resolve_command(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit, worst
 from reconciler.cli.options import FILE, Where, format_option, where_options
@@ -41,7 +42,7 @@ Example:
   kquota plan --format html > plan.html"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--out", type=FILE, metavar="FILE", help="Save the plan here, too.")
 @click.option("--offline", is_flag=True, help="Ask no cluster.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import group
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE
@@ -62,7 +63,7 @@ Example:
   kquota post reviewed --commit "$GITHUB_SHA" --workflow quotas-plan.yml --artifact kquota-plan-prod --out plan.json"""
 
 
-@click.group(help=HELP, no_args_is_help=True)
+@group(help=HELP, no_args_is_help=True)
 def post() -> None:
     """Only the place of the commands."""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, format_option
@@ -35,7 +36,7 @@ _REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "O
 """Reasons that are a refusal of ours, as a plan of the command line would give them."""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("name")
 @click.option("--namespace", "-n", metavar="NAMESPACE",
               help="Of the ClientQuota  [default: that of the kubeconfig's context]")  # fmt: skip

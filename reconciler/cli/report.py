@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, Where, where_options
@@ -36,7 +37,7 @@ Example:
   kquota report --bootstrap-server localhost:9092 --out report.html"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
 @click.option("--offline", is_flag=True, help="Ask no cluster.")

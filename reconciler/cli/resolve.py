@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import Where, format_option, where_options
@@ -26,7 +27,7 @@ Example:
   kquota resolve --from clients.csv --format json"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.option("--user", metavar="NAME", help="Principal name, without User: in front.")
 @click.option("--client-id", metavar="NAME", help="Client id, as the client sends it.")
 @click.option("--ip", metavar="ADDRESS", help="Address that it connects from.")

@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, Where, format_option, where_options
@@ -23,7 +24,7 @@ Example:
   kquota rollback outcome.json --yes --for 2h --reason 'INC-1234'"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("outcome", type=FILE, metavar="OUTCOME.json")
 @click.option("--for", "seconds", type=Duration(), default="24h", show_default=True, metavar="DURATION",
               help="How long at most.")  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Never
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.errors import UsageError
@@ -42,7 +43,7 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _RIGHTS: Final = ("all", "planner", "applier", "none")
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.option("--behave-as", type=click.Choice(_PROFILES), default="4.x", show_default=True,
               help="The line of Kafka whose rules hold.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")

@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, Where, where_options
@@ -19,7 +20,7 @@ Example:
   kquota snapshot --bootstrap-server localhost:9092 | sha256sum"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
 @click.option("--taken-at", is_flag=True, help="Put the time into it.")
 @where_options(many=False)

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import packed
@@ -80,7 +81,7 @@ def capacities_of(chosen: Iterable[Chosen], typed: Iterable[str]) -> tuple[str, 
     return (*given, *found)
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @report_options()
 @budgets_options()
 @click.pass_obj

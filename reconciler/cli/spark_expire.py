@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import format_option
@@ -30,7 +31,7 @@ Example:
   kquota spark expire --lake ./lake --keep point=7 --keep usage_sample=90"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @lake_option()
 @click.option("--keep", "kept", metavar="TABLE=DAYS", multiple=True, help="Another number of days for a table; may be repeated.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what would go; remove nothing.")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.fleet_showing import FleetShowing, fleet_options, show_fleet
@@ -37,7 +38,7 @@ Example:
   kquota spark history --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --format json"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @lake_option()
 @clusters_options()
 @window_options()

@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, format_option
@@ -37,7 +38,7 @@ Example:
   kquota snapshot --cluster prod --taken-at --out now.json && kquota spark ingest --cluster prod --lake ./lake --snapshot now.json"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @lake_option()
 @clusters_options()
 @window_options("where the last run ended, 14d at first")

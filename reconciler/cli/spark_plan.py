@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.extras import needs
@@ -32,7 +33,7 @@ Example:
   kquota spark plan --cluster prod --lake ./lake --format markdown --out plan.md"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @lake_option()
 @clusters_options()
 @click.option("--at", type=Moment(), metavar="WHEN", help="Compare with the looks of that time: a date, a moment, or so long ago  [default: now].")  # fmt: skip

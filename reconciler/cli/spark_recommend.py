@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import format_option
@@ -34,7 +35,7 @@ Example:
   kquota spark recommend --lake s3://metrics/kquota --all --out proposals/ --format markdown"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @lake_option()
 @clusters_options()
 @window_options("30d")

@@ -4,6 +4,7 @@ from typing import Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.spark_capacity import Budgets, budgets_options
@@ -20,7 +21,7 @@ Example:
   kquota spark report --all --lake ./lake --from 7d --pseudonymise key.txt --out public.html"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @report_options()
 @budgets_options()
 @curves_option()

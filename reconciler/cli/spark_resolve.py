@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.extras import needs
@@ -36,7 +37,7 @@ Example:
   kquota spark resolve --cluster prod --lake ./lake --from 60d --format markdown"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @lake_option()
 @clusters_options()
 @window_options(f"{LOOK_BACK_DAYS}d, the look-back")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import format_option
@@ -26,7 +27,7 @@ Example:
   kquota spark rollup --lake s3://metrics/kquota --remote sc://spark.example.com"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @lake_option()
 @click.option("--cluster-id", "ids", multiple=True, metavar="ID", help="Only this Kafka cluster id; may be repeated.")  # fmt: skip
 @click.option("--rebuild", is_flag=True, help="Make all days anew, changed or not.")

@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, format_option
@@ -32,7 +33,7 @@ Example:
   kquota spark simulate --lake ./lake --after tomorrow.json --engine spark --master 'local[4]' --memory 4g"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @lake_option()
 @clusters_options()

@@ -4,6 +4,7 @@ from typing import Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.spark_reporting import Report, curves_option, report_options
@@ -18,7 +19,7 @@ Example:
   kquota spark usage --all --lake s3://metrics/kquota --from 30d --out usage.html"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @report_options()
 @curves_option()
 @click.pass_obj

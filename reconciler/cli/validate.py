@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler import __version__
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit, worst
 from reconciler.cli.options import Where, format_option, where_options
@@ -38,7 +39,7 @@ _LABELS: Final = {
 }
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @where_options(revisions=True)
 @format_option("text", "json", "sarif")

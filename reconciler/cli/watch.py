@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE
@@ -26,7 +27,7 @@ Example:
   kquota watch ../quotas --path kafka --config-from /etc/kquota/kquota.yaml --metrics-address 127.0.0.1:9180"""
 
 
-@click.command(help=HELP)
+@command(help=HELP)
 @click.argument("repository", envvar="KQUOTA_REPOSITORY")
 @click.option(
     "--branch", default="", metavar="NAME", help="Which branch  [default: the repository's own]."

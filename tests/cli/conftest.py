@@ -27,7 +27,14 @@ Run = Callable[..., Ran]
 def folder(tmp_path, monkeypatch) -> Path:
     """An empty folder, and we are in it; no CI, no colour."""
     monkeypatch.chdir(tmp_path)
-    for name in ("CI", "KQUOTA_DEBUG", "KQUOTA_TRUST_PLAN", "GITHUB_ACTOR", "NO_COLOR"):
+    for name in (
+        "CI",
+        "KQUOTA_DEBUG",
+        "KQUOTA_TRUST_PLAN",
+        "GITHUB_ACTOR",
+        "NO_COLOR",
+        "FORCE_COLOR",
+    ):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 

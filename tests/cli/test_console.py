@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from reconciler.cli.console import Console, ProgressLine
+from reconciler.cli.console import ColorMode, Console, ProgressLine, color_mode, has_colour
 from tests.cli.consoles import Screen
 
 
@@ -47,6 +47,48 @@ def test_colour_is_for_terminals(monkeypatch):
     assert not Console.of_process({"TERM": "xterm", "NO_COLOR": "1"}).colour
     assert not Console.of_process({"TERM": "dumb"}).colour
     assert Console.of_process({"NO_COLOR": ""}).colour
+
+
+@pytest.mark.parametrize(
+    ("mode", "environment", "terminal", "coloured"),
+    [
+        ("auto", {}, True, True),
+        ("auto", {}, False, False),
+        ("auto", {"TERM": "dumb"}, True, False),
+        ("auto", {"NO_COLOR": "1"}, True, False),
+        ("auto", {"FORCE_COLOR": "1"}, False, True),
+        ("auto", {"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),
+        ("auto", {"FORCE_COLOR": "0"}, False, False),
+        ("auto", {"FORCE_COLOR": ""}, False, False),
+        ("auto", {"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+        ("always", {"NO_COLOR": "1", "TERM": "dumb"}, False, True),
+        ("never", {"FORCE_COLOR": "1"}, True, False),
+    ],
+)
+def test_the_option_comes_before_the_environment_and_the_terminal(
+    mode, environment, terminal, coloured
+):
+    assert has_colour(ColorMode(mode), environment, terminal=terminal) is coloured
+
+
+@pytest.mark.parametrize(
+    ("line", "mode"),
+    [
+        ("plan", "auto"),
+        ("--color always plan", "always"),
+        ("plan --color=never", "never"),
+        ("--color never plan --color always", "always"),
+        ("plan --color", "auto"),
+        ("plan --color sometimes", "auto"),
+        ("plan -- --color always", "auto"),
+    ],
+)
+def test_the_colour_of_a_command_line_is_known_before_it_is_parsed(line, mode):
+    assert color_mode(line.split()) == mode
+
+
+def test_a_pipe_has_no_width(capsys):
+    assert Console.of_process({"COLUMNS": "80"}).width == 0
 
 
 def test_a_pipe_gets_no_colour_and_no_question(capsys):
