@@ -1,5 +1,6 @@
 """``kquota post``: a plan as a comment, summary and annotations; drift as an issue. What CI steps call."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -95,6 +96,7 @@ def github(
     from reconciler.cli import posting, posting_github
 
     fork = posting_github.fork_of(place)
+    wanted = replace(wanted, commit=wanted.commit or place.sha)
     letter = posting.letter_of(wanted, foreign=bool(place.head_repo), untrusted=fork)
     if summary:
         posting_github.write_summary(letter)
@@ -137,7 +139,7 @@ def gitlab(
     needs("http", "kquota post")
     from reconciler.cli import posting, posting_gitlab
 
-    letter = posting.letter_of(wanted)
+    letter = posting.letter_of(replace(wanted, commit=wanted.commit or sha))
     posting_gitlab.write_reports(letter, terraform=terraform_report, quality=code_quality)
     try:
         posting.run_told(posting_gitlab.told(console, letter, project, merge_request, sha))

@@ -25,6 +25,8 @@ class Post:
     title: str
     method: "Method"
     details_url: str
+    artifact_url: str
+    commit: str
     issue: bool
     failed: int | None
     required: bool
@@ -45,6 +47,10 @@ def post_options(*, api: str, api_variable: str) -> Callable[[F], F]:
         click.option("--method", type=click.Choice(("update", "recreate", "on-change", "never")), default="update",
                      show_default=True, help="on-change begins no comment for a plan with nothing to say."),
         click.option("--details-url", default="", metavar="URL", help="Where the full text is; linked."),
+        click.option("--artifact-url", default="", metavar="URL",
+                     help="Where the HTML page of the plan, or the outcome, was uploaded; linked."),
+        click.option("--commit", default="", metavar="SHA",
+                     help="Commit to name, instead of the one in DOCUMENT (GitHub checks out a merge commit)."),
         click.option("--issue", is_flag=True, help="For drift: open, update or close one issue."),
         click.option("--failed", type=click.IntRange(1, 255), metavar="CODE",
                      help="DOCUMENT is what a plan said that failed with this code; it is told in place of an older plan."),
@@ -58,6 +64,8 @@ def post_options(*, api: str, api_variable: str) -> Callable[[F], F]:
         "title",
         "method",
         "details_url",
+        "artifact_url",
+        "commit",
         "issue",
         "failed",
         "required",

@@ -13,12 +13,12 @@ from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.report import Preview
 from reconciler.render import drift_issue, failure, json_outcome, json_plan
+from reconciler.render.comment import CommentContext
 from reconciler.render.json_plan import counts
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from reconciler.render.read_outcome import read_outcome
 from reconciler.render.read_preview import read_preview, read_simulation
 from reconciler.render.recorded import Recorded
-from reconciler.render.units import count
 
 MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
 """Largest document that another run made: the privileged half of a workflow for forks reads what a stranger wrote."""
@@ -26,6 +26,10 @@ MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
 T = TypeVar("T")
 
 _URL: Final = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%-]{1,2000}")
+
+
+Body = Callable[[int, int], str]
+"""``body(limit, most)``: a text of at most ``limit`` characters with a table of at most ``most`` rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,7 @@ class Letter:
     Attributes:
         wanted: As it was typed.
         marker: Which comment or issue it is.
-        body: The whole text, of at most so many characters.
+        body: The whole text.
         is_quiet: Whether there is nothing to say.
         outputs: Facts for the next step, all of them text.
         preview: The plan, where it is one.
@@ -54,7 +58,7 @@ class Letter:
 
     wanted: Post
     marker: Marker
-    body: Callable[[int], str]
+    body: Body
     is_quiet: bool
     outputs: Mapping[str, str]
     preview: Preview | None = None
@@ -144,7 +148,9 @@ def _foreign(wanted: Post, text: str, where: str, marker: Marker, *, fork: str) 
     if kind == json_plan.KIND:
         made = _plan(wanted, text, where, marker)
         assert made.preview is not None  # noqa: S101 - it is a plan
-        return _plan_letter(wanted, _distrusted(made.preview, fork), marker, made.recorded)
+        # A page that a fork built may hold any script, so the comment does not link to it.
+        bare = replace(wanted, artifact_url="")
+        return _plan_letter(bare, _distrusted(made.preview, fork), marker, made.recorded)
     if kind == failure.KIND:
         failed = failure.read_failure(text, where=where)
         if failed.command == "plan":
@@ -174,16 +180,11 @@ def _plan(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
 def _plan_letter(
     wanted: Post, preview: Preview, marker: Marker, recorded: Recorded | None
 ) -> Letter:
-    def body(limit: int) -> str:
-        made = plan_markdown(
-            preview,
-            limit=limit,
-            title=wanted.title or _titled(wanted.label),
-            marker=marker.line,
-            cut=lambda missing: _cut(missing, wanted.details_url),
-            recorded=recorded,
-        )
-        return _within(made, limit, marker)
+    context = _context(wanted, marker)
+
+    def body(limit: int, most: int) -> str:
+        text = plan_markdown(preview, limit=limit, most=most, context=context, recorded=recorded)
+        return _within(text, limit, marker)
 
     numbers = counts(preview)
     quiet = not (
@@ -217,15 +218,12 @@ def _plan_letter(
 def _outcome(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
     outcome = read_outcome(text, where=where)
 
-    def body(limit: int) -> str:
-        made = outcome_markdown(
-            outcome,
-            limit=limit,
-            title=wanted.title or f"{_titled(wanted.label)}: applied",
-            marker=marker.line,
-            cut=lambda missing: _cut(missing, wanted.details_url),
+    context = _context(wanted, marker)
+
+    def body(limit: int, most: int) -> str:
+        return _within(
+            outcome_markdown(outcome, limit=limit, most=most, context=context), limit, marker
         )
-        return _within(made, limit, marker)
 
     outputs = {
         "complete": str(outcome.complete).lower(),
@@ -242,7 +240,7 @@ def _drift(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
     details = _link(wanted.details_url)
     head = with_state(marker, report.facts)
 
-    def body(limit: int) -> str:
+    def body(limit: int, _most: int = 0) -> str:
         made = drift_issue.issue_markdown(
             report, head=head, limit_characters=limit, details=details
         )
@@ -277,7 +275,7 @@ def _failure(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
 def _failure_letter(wanted: Post, found: failure.Failure, marker: Marker) -> Letter:
     details = _link(wanted.details_url)
 
-    def body(limit: int) -> str:
+    def body(limit: int, _most: int = 0) -> str:
         made = failure.failure_markdown(
             found,
             limit=limit,
@@ -303,16 +301,35 @@ def _link(url: str) -> str:
     Raises:
         UsageError: The address could break out of the link.
     """
-    if not url:
-        return ""
-    if not _URL.fullmatch(url):
-        raise UsageError(f"{url!r} is no plain web address", hint="--details-url https://...")
-    return f"[The run]({url}) has all of it."
+    return f"[The run]({address}) has all of it." if (address := _address(url)) else ""
 
 
-def _cut(missing: int, url: str) -> str:
-    told = _link(url) or "The JSON plan has all of them."
-    return f"… and {count(missing, 'row')} more. {told}"
+def _address(url: str, option: str = "--details-url") -> str:
+    """An address that cannot break out of a Markdown link; "" stays "".
+
+    Raises:
+        UsageError: It could.
+    """
+    if url and not _URL.fullmatch(url):
+        raise UsageError(f"{url!r} is not a plain web address", hint=f"{option} https://...")
+    return url
+
+
+def _context(wanted: Post, marker: Marker) -> CommentContext:
+    """What surrounds a comment, as it was typed.
+
+    Raises:
+        UsageError: An address could break out of its link.
+    """
+    return CommentContext(
+        label=wanted.label,
+        title=wanted.title,
+        marker=marker.line,
+        commit=wanted.commit,
+        run_url=_address(wanted.details_url, "--details-url"),
+        artifact_url=_address(wanted.artifact_url, "--artifact-url"),
+        file=wanted.document.name,
+    )
 
 
 def _within(text: str, limit: int, marker: Marker) -> str:

@@ -16,6 +16,7 @@ from reconciler.errors import UsageError
 from reconciler.forge import github as host
 from reconciler.forge import runner
 from reconciler.forge.token import Token
+from reconciler.render.comment import MOST_ROWS
 from reconciler.render.documents import dump
 from reconciler.render.sarif import RULES, Finding, plan_findings, sarif_document
 
@@ -44,10 +45,10 @@ def write_summary(letter: Letter) -> None:
     path = _file("GITHUB_STEP_SUMMARY", "--summary")
     room = runner.room_in(path)
     limit = room
-    text = letter.body(limit)
+    text = letter.body(limit, runner.SUMMARY_ROWS)
     while len(text.encode()) > room and limit > 0:  # the limit counts characters, the runner bytes
         limit = limit * room // len(text.encode()) - 1
-        text = letter.body(max(limit, 0))
+        text = letter.body(max(limit, 0), runner.SUMMARY_ROWS)
     if len(text.encode()) <= room:
         runner.write_summary(path, text + "\n")
 
@@ -135,7 +136,7 @@ async def _comment(
     made = await post(
         host.PullComments(here, number),
         letter.marker,
-        letter.body(host.COMMENT_CHARACTERS),
+        letter.body(host.COMMENT_CHARACTERS, MOST_ROWS),
         method=letter.wanted.method,
         is_quiet=letter.is_quiet,
     )

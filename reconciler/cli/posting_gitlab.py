@@ -13,6 +13,7 @@ from reconciler.client.clock import SystemClock
 from reconciler.errors import UsageError
 from reconciler.forge import gitlab as host
 from reconciler.forge.token import Token
+from reconciler.render.comment import MOST_ROWS
 from reconciler.render.json_plan import counts
 from reconciler.render.names import escaped
 from reconciler.render.sarif import RULES, plan_findings
@@ -94,7 +95,7 @@ async def _note(console: Console, letter: Letter, here: host.GitLab, number: int
     made = await post(
         host.MergeRequestNotes(here, number),
         letter.marker,
-        letter.body(host.NOTE_CHARACTERS),
+        letter.body(host.NOTE_CHARACTERS, MOST_ROWS),
         method=letter.wanted.method,
         is_quiet=letter.is_quiet,
     )

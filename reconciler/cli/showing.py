@@ -87,9 +87,15 @@ def show_plans(
         findings = [found for one in made for found in plan_findings(one.preview, one.recorded)]
         console.fact(dump(sarif_document(findings, tool_version=__version__)))
     elif output == "markdown":
+        from reconciler.render.comment import MOST_ROWS
         from reconciler.render.markdown import plan_markdown
 
-        console.fact("\n".join(plan_markdown(one.preview, recorded=one.recorded) for one in made))
+        most = None if verbose else MOST_ROWS
+        console.fact(
+            "\n".join(
+                plan_markdown(shown.preview, most=most, recorded=shown.recorded) for shown in made
+            )
+        )
     else:
         _plans_as_text(console, made, verbose=verbose)
 

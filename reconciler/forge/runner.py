@@ -13,6 +13,9 @@ from typing import Final, Literal
 from reconciler.errors import UsageError
 from reconciler.render.names import command_property, command_text
 
+SUMMARY_ROWS: Final = 10_000
+"""Changes that a job summary lists; its size cuts them earlier."""
+
 SUMMARY_BYTES: Final = 1024 * 1024
 """Of one step's summary; a larger one is dropped whole, with a warning."""
 

@@ -91,7 +91,7 @@ def failure_markdown(failure: Failure, *, limit: int, title: str, marker: str, d
         f"**Not verified: a run of the fork {prose(failure.fork)} wrote the text below.**"
         " It may say anything; only its run and its files are evidence."
     )
-    above = [marker, f"### {prose(title)}", "", *([banner, ""] if failure.fork else [])]
+    above = [marker, f"### ⛔ {prose(title)}", "", *([banner, ""] if failure.fork else [])]
     opening = [*above, told, "", "<pre>"]
     closing = ["</pre>", "", details]
     room = limit - sum(len(line) + 1 for line in [*opening, *closing]) - 20

@@ -1,239 +1,368 @@
-"""A plan as a comment on a pull request: a headline, counts, a table that folds when long, and a hard limit.
+"""A plan, and what became of it, as a comment on a pull request: a verdict, at most 25 changes, and counts.
 
-Every name goes through ``names.markdown`` or ``names.prose``; nothing in a name is markup here. What does not fit is
-cut by whole rows, and the last line says how much is missing and where to find it.
+It shows what the pull request does and nothing about quotas of others: findings outside of the changes are counted,
+never listed. The HTML page has all of them, with exact numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Final
 
-from reconciler.quota.report import Outcome, Preview
-from reconciler.render.impact_rows import (
-    AFFECTED_SAYS,
-    AFFECTED_TITLE,
-    EXCLUSIVE_SAYS,
-    EXCLUSIVE_TITLE,
-    NEVER_SAYS,
-    NEVER_TITLE,
-    affected_rows,
-    never_rows,
+from reconciler.quota.change import Change
+from reconciler.quota.impact import Direction, Effect
+from reconciler.quota.policy import Cause
+from reconciler.quota.report import Outcome, PairOutcome, Preview
+from reconciler.render.comment import (
+    GITHUB_LIMIT,
+    MOST_REASONS,
+    MOST_ROWS,
+    CommentContext,
+    Icon,
+    bullets,
+    cell,
+    cluster_option,
+    commit_text,
+    fitted,
+    footer,
+    verdict_line,
 )
-from reconciler.render.names import entity_text, html, markdown, prose
+from reconciler.render.impact_rows import client_entity
+from reconciler.render.json_plan import counts
+from reconciler.render.names import entity_text, markdown, prose
+from reconciler.render.reasons import SECTIONS
 from reconciler.render.recorded import Recorded, recorded_markdown
-from reconciler.render.rows import (
-    Row,
-    change_rows,
-    finding_sections,
-    headline,
-    impact_lines,
-    summary,
-    trouble_rows,
-)
-from reconciler.render.units import PER_BROKER, count
+from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
+from reconciler.render.units import PER_BROKER, age, count, instant, quantities
 
-GITHUB_LIMIT: Final = 65_536
-"""Characters of a comment on GitHub; GitLab takes a million."""
+_FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
+    Cause.TAKEOVER: "values that were set outside kquota are overwritten",
+    Cause.SPEC_OVER_DRIFT: "values that were changed outside kquota are overwritten",
+    Cause.DRIFT: "values that were changed outside kquota are written back",
+    Cause.OVERRIDE: "values of an override are written",
+    Cause.OVERRIDE_EXPIRED: "an override ends, and the declared values are written",
+}
+"""What a reviewer has to know of a change besides its values."""
 
-MOST_AFFECTED: Final = 100
-"""Clients follow from changes; more of them than this would push drift and orphans out of a comment."""
-
-OPEN_ROWS: Final = 25
-"""Tables with more rows are folded."""
-
-Cut = Callable[[int], str]
-"""``cut(missing rows)``: the sentence that stands in for rows that did not fit."""
+_RECORDED_ROOM: Final = 6_000
+"""Characters of what recorded use says."""
 
 
 def plan_markdown(
     preview: Preview,
     *,
     limit: int = GITHUB_LIMIT,
-    title: str = "",
-    marker: str = "",
-    cut: Cut | None = None,
+    most: int | None = MOST_ROWS,
+    context: CommentContext | None = None,
     recorded: Recorded | None = None,
 ) -> str:
-    """A plan as Markdown of at most ``limit`` characters.
+    """A plan as Markdown of at most ``limit`` characters, unless its first lines alone are longer.
 
     Args:
         preview: The plan and what belongs to it.
         limit: Most characters of the whole text.
-        title: Heading, such as the name of the cluster; escaped here.
-        marker: A hidden line that finds the comment again; must be an HTML comment.
-        cut: Says what became of rows that did not fit, such as a link to the full text.
-        recorded: What recorded use says; ``None`` = nobody asked.
+        most: Most rows of the table of changes; ``None`` = all.
+        context: What surrounds the comment.
+        recorded: What recorded use says; ``None`` = it was not asked.
     """
-    head = [marker] if marker else []
-    head += [
-        f"### {prose(title or 'Kafka quotas')}",
-        "",
-        f"**{prose(headline(preview))}**",
-        "",
-        prose(summary(preview)),
+    here = context or CommentContext()
+    refusals, attention = _refusals(preview, recorded), _attention(preview, recorded)
+    icon, words = _verdict(preview, refusals=bool(refusals), attention=bool(attention))
+    head = verdict_line(
+        icon,
+        words,
+        here,
+        cluster=preview.origin.cluster,
+        cluster_id=preview.plan.cluster_id,
+    )
+    head.append(prose(_summary(preview)))
+    for title, lines in (("Refused", refusals), ("Needs attention", attention)):
+        if lines:
+            head += ["", f"**{title}**", "", *_within(bullets(lines), limit // 4)]
+    changes = selected_changes(preview, most=most, exclusive=False)
+    used = [] if recorded is None else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))  # fmt: skip
+    foot = [*used, "", *_joined(_further(preview))]
+    foot += footer(
+        here,
+        f"[HTML page]({here.artifact_url})" if here.artifact_url else "",
+        commit_text(here, preview.origin.commit),
+        f"digest {markdown(preview.plan.digest)}",
+        PER_BROKER,
+    )
+    return fitted(
+        head,
+        ["| Client and key | Now | New | Effect |", "|-|-:|-:|-|"],
+        [_change_row(change, effect) for change, effect in changes],
+        foot,
+        total=len(preview.plan.changes) - len(preview.plan.exclusive),
+        more="The HTML page lists all of them." if here.artifact_url else "The plan document lists all of them.",
+        limit=limit,
+    )  # fmt: skip
+
+
+# ---- the verdict and its reasons -----------------------------------------------------------------
+
+
+def _verdict(preview: Preview, *, refusals: bool, attention: bool) -> tuple[Icon, str]:
+    if refusals:
+        return Icon.REFUSED, "Refused"
+    if attention:
+        return Icon.ATTENTION, "Needs attention"
+    return Icon.READY, "Ready" if preview.plan.changes else "Nothing to do"
+
+
+def _summary(preview: Preview) -> str:
+    numbers = counts(preview)
+    parts = [f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]]  # fmt: skip
+    done = ", ".join(parts) + " on " + count(numbers["entities"], "entity", "entities") if parts else "No changes"  # fmt: skip
+    return f"{done}; {count(numbers['inSync'], 'declared limit')} in sync; policy {preview.policy}. {_validation(preview)}"
+
+
+def _validation(preview: Preview) -> str:
+    """Who said whether the changes would be accepted."""
+    verdict = preview.verdict
+    why = f" ({verdict.why})" if verdict.why else ""
+    if verdict.source == "none":
+        return f"Not validated by a broker{why}."
+    if verdict.source != "broker":
+        return f"Validated by the rules of the {verdict.source}, not by the broker{why}."
+    return "Validated by the broker" + (f", which refuses {len(verdict.refused):,}." if verdict.refused else ".")  # fmt: skip
+
+
+def _refusals(preview: Preview, recorded: Recorded | None) -> list[str]:
+    """What keeps the plan from being applied, one line each."""
+    lines = [
+        f"{markdown(entity_text(conflict.entity))} {markdown(str(conflict.key))} is declared more than once: "
+        + ", ".join(markdown(claim.place(conflict.key)) for claim in conflict.claims)
+        for conflict in preview.plan.conflicts
     ]
-    head += _fitting(_alerts(preview), limit // 2)
-    if recorded is not None:
-        head += recorded_markdown(recorded, room=limit // 4)
-    if preview.impact is not None:
-        head += (
-            ["", *(prose(line) for line in impact_lines(preview))] if impact_lines(preview) else []
+    lines += sorted(
+        f"The broker refuses {markdown(entity_text(subject))}: {prose(f'{rejected.name}: {rejected.message}')}"
+        for subject, rejected in preview.verdict.refused.items()
+    )
+    for violation in preview.violations:
+        subject = "" if violation.entity is None else f"{markdown(entity_text(violation.entity))}: "
+        place = f"{markdown(violation.place)}: " if violation.place else ""
+        lines.append(f"{place}{subject}{prose(f'{violation.message} ({violation.allow_with})')}")
+    if recorded is not None and recorded.refusals:
+        lines.append(f"{count(len(recorded.refusals), 'figure')} of recorded use, listed below")
+    return lines
+
+
+def _attention(preview: Preview, recorded: Recorded | None) -> list[str]:
+    """What a reviewer has to look at before a merge, one line each."""
+    plan, lines = preview.plan, [prose(warning) for warning in preview.warnings]
+    if not plan.cluster_id:
+        lines.append("No cluster was asked, so this is only what the documents say.")
+    elif plan.changes and preview.verdict.source == "none":
+        lines.append("No broker and no rules of a broker validated the changes.")
+    if preview.snapshot_at is not None:
+        old = age(preview.created_at - preview.snapshot_at)
+        lines.append(f"Made from a snapshot that is {old} old, not from the cluster.")
+    if plan.exclusive:
+        lines.append(
+            f"Removes {count(len(plan.exclusive), 'limit')} that no document declares, because the cluster is exclusive."
         )
-    tables = [
-        ("", "", change_rows(preview, exclusive=False)),
-        (EXCLUSIVE_TITLE, EXCLUSIVE_SAYS, change_rows(preview, exclusive=True)),
-        (AFFECTED_TITLE, _some(preview), affected_rows(preview, most=MOST_AFFECTED)),
-        (NEVER_TITLE, NEVER_SAYS, never_rows(preview)),
+    flags = Counter(change.cause for change in plan.changes if change.cause in _FLAG_SENTENCES)
+    lines += [
+        f"{FLAGGED[cause]} ({amount:,}): {_FLAG_SENTENCES[cause]}"
+        for cause, amount in flags.items()
     ]
-    tables += [
-        (section.kind.title, section.kind.says, section.rows)
-        for section in finding_sections(preview)
+    impact = preview.impact
+    if impact is not None:
+        freed = impact.count(Direction.NEWLY_UNLIMITED)
+        lines += [f"{count(freed, 'change')}: newly unlimited"] if freed else []
+        lines += [
+            f"Removes the last {key} of the cluster, so brokers drop its metrics per client."
+            for key in impact.silent
+        ]
+        hidden = len(impact.new_shadows)
+        lines += [f"{count(hidden, 'limit')} can never apply after this plan."] if hidden else []
+    lines += [f"{markdown(warning.place)}: {prose(warning.message)}" for warning in preview.advice]
+    if recorded is not None and any(row.mark for row in recorded.rows):
+        lines.append("Recorded use, see below.")
+    return lines
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+
+def _change_row(change: Change, effect: Effect | None) -> str:
+    before, after, inherits = change.before, change.after, ["", ""]
+    if effect is not None and before is None and effect.before is not None:
+        before, inherits[0] = effect.before, "inherited "
+    if effect is not None and after is None and effect.after is not None:
+        after, inherits[1] = effect.after, "inherited "
+    shown = quantities(change.key, before, after)
+    meaning = "" if effect is None else by_how_much(effect.direction, effect.factor)
+    notes = [meaning, FLAGGED.get(change.cause, ""), change.note]
+    return (
+        f"| {cell(entity_text(change.entity), str(change.key))} | {prose(inherits[0] + shown[0])} |"
+        f" {prose(inherits[1] + shown[1])} | {prose('; '.join(note for note in notes if note))} |"
+    )
+
+
+# ---- below the table -----------------------------------------------------------------------------
+
+
+def _further(preview: Preview) -> list[str]:
+    """One line each: who gets a different limit, what is only counted, what a merge does, how to plan again."""
+    return [
+        *_affected(preview),
+        *_counted(preview),
+        f"**On merge**: {_on_merge(preview)}",
+        f"**Plan again**: {_plan_again(preview)}",
     ]
-    foot = [f"<sub>{PER_BROKER} Digest <code>{html(preview.plan.digest)}</code>.</sub>"]
-    return _fitted(head, tables, foot, limit=limit, cut=cut or _plain_cut)
+
+
+def _affected(preview: Preview) -> list[str]:
+    impact = preview.impact
+    if impact is None or not impact.known or not preview.plan.changes:
+        return []
+    clients = list(dict.fromkeys(affected.principal for affected in impact.affected))
+    moved = len({affected.principal for affected in impact.affected if affected.moved})
+    named = [markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]]
+    rest = [f"{len(clients) - len(named):,} more"] if len(clients) > len(named) else []
+    text = f"{len(clients):,} of {count(impact.known, 'known client')}"
+    if named:
+        text += f": {', '.join([*named, *rest])}"
+    if moved:
+        text += f"; {moved:,} of them with another bucket"
+    return [f"**Clients with a different limit**: {text}."]
+
+
+def _counted(preview: Preview) -> list[str]:
+    """What the page lists and a comment only counts: findings may be quotas of others."""
+    numbers = counts(preview)
+    parts = [f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]]  # fmt: skip
+    return [f"**Only counted here**: {', '.join(parts)}."] if parts else []
+
+
+def _on_merge(preview: Preview) -> str:
+    if not preview.plan.changes:
+        return "nothing is written to the cluster."
+    if preview.errored or preview.violations:
+        return "nothing is applied. Correct what is refused, and plan again."
+    if not preview.plan.cluster_id:
+        return "nothing is applied from this plan, because it is not bound to a cluster."
+    return (
+        f"`kquota apply` makes {count(len(preview.plan.changes), 'change')} if the documents and the cluster still"
+        " give exactly this plan. Otherwise it writes nothing, and asks for a new plan."
+    )
+
+
+def _plan_again(preview: Preview) -> str:
+    option = cluster_option(preview.origin.cluster)
+    run = "run the job again"
+    return f"`kquota plan{option}`, or {run}." if option is not None else f"{run}."
+
+
+# ---- an outcome ----------------------------------------------------------------------------------
 
 
 def outcome_markdown(
     outcome: Outcome,
     *,
     limit: int = GITHUB_LIMIT,
-    title: str = "",
-    marker: str = "",
-    cut: Cut | None = None,
+    most: int = MOST_ROWS,
+    context: CommentContext | None = None,
 ) -> str:
-    """An outcome as Markdown; only what did not go well is listed. The arguments are those of :func:`plan_markdown`."""
+    """An outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
+
+    Args:
+        outcome: What became of a plan.
+        limit: Most characters of the whole text.
+        most: Most rows; changes that were not applied are selected first.
+        context: What surrounds the comment.
+    """
+    here = context or CommentContext()
+    icon, words = _outcome_verdict(outcome)
+    head = verdict_line(
+        icon, words, here, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
+    )
     done = sum(pair.is_done for pair in outcome.pairs)
-    head = [marker] if marker else []
-    head += [f"### {prose(title)}", ""] if title else []
-    head += [f"**{done:,} of {count(len(outcome.pairs), 'change')} applied and visible**"]
+    head.append(f"**{done:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, here)}")  # fmt: skip
     if outcome.failure:
-        head += ["", prose(outcome.failure)]
-    rows, _ = trouble_rows(outcome, most=len(outcome.pairs))
-    return _fitted(head, [("", "", rows)], [], limit=limit, cut=cut or _plain_cut)
-
-
-def _fitted(
-    head: Sequence[str],
-    tables: Sequence[tuple[str, str, Sequence[Row]]],
-    foot: Sequence[str],
-    *,
-    limit: int,
-    cut: Cut,
-) -> str:
-    """The text with as many rows as fit, in order."""
-    total = sum(len(rows) for _, _, rows in tables)
-    room = limit - _size(head) - _size(foot) - len(cut(total)) - 8
-    lines: list[str] = []
-    shown = 0
-    for title, says, rows in tables:
-        if not rows:
-            continue
-        opening, closing = _frame(title, says, rows)
-        room -= _size(opening) + _size(closing)
-        body: list[str] = []
-        for row in rows:
-            line = _row(row)
-            if room < len(line) + 1:
-                break
-            room -= len(line) + 1
-            body.append(line)
-        if not body:
-            break
-        shown += len(body)
-        lines += [*opening, *body, *closing]
-        if len(body) < len(rows):
-            break
-    missing = [] if shown == total else ["", cut(total - shown)]
-    return "\n".join([*head, *lines, *missing, "", *foot]).rstrip("\n") + "\n"
-
-
-_AFTERWARDS: Final = frozenset({EXCLUSIVE_TITLE, AFFECTED_TITLE, NEVER_TITLE})
-"""Tables that say what will be, as that of the changes does."""
-
-
-def _some(preview: Preview) -> str:
-    """What the table of clients says of itself; a comment has no room for thousands of them."""
-    total = 0 if preview.impact is None else len(preview.impact.affected)
-    return AFFECTED_SAYS + (
-        f" The first {MOST_AFFECTED} of {total:,}." if total > MOST_AFFECTED else ""
+        head += ["", *_within([prose(outcome.failure)], limit // 4)]
+    if not outcome.recorded:
+        head += ["", "The records could not be written, so the next plan may not know what was applied."]  # fmt: skip
+    places = sorted(
+        sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:most]
+    )
+    return fitted(
+        head,
+        ["| Client and key | Before | New | Result |", "|-|-:|-:|-|"],
+        [_outcome_row(outcome.pairs[at]) for at in places],
+        [
+            *_undo(outcome, here),
+            *footer(here, PER_BROKER),
+        ],
+        total=len(outcome.pairs),
+        more="The outcome document lists all of them.",
+        limit=limit,
     )
 
 
-def _frame(title: str, says: str, rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    heads = [
-        "",
-        "| | entity | key | live | | will be | effect | where | |",
-        "|-|-|-|-:|-|-:|-|-|-|",
-    ]
-    if title and title not in _AFTERWARDS:
-        heads[1] = "| | entity | key | live | | declared | | where | |"
-    summary_line = f"{title} ({len(rows)}): {says}" if title else f"{count(len(rows), 'change')}"
-    if title or len(rows) > OPEN_ROWS:
-        return ["", f"<details><summary>{prose(summary_line)}</summary>", *heads], [
-            "",
-            "</details>",
-        ]
-    return heads, []
+def _outcome_verdict(outcome: Outcome) -> tuple[Icon, str]:
+    if outcome.complete:
+        return Icon.READY, "Applied" if outcome.pairs else "Nothing to apply"
+    if outcome.count("APPLIED") or outcome.count("UNKNOWN"):
+        return Icon.ATTENTION, "Applied in part"
+    return Icon.REFUSED, "Not applied"
 
 
-def _row(row: Row) -> str:
-    effect = "; ".join(part for part in (row.meaning, row.why) if part)
+def _by(outcome: Outcome, here: CommentContext) -> str:
+    who = f"by {markdown(outcome.origin.who)}" if outcome.origin.who else ""
+    commit = commit_text(here, outcome.origin.commit)
+    at = f"at {commit}" if commit else ""
+    when = prose(instant(outcome.ended_at))
+    return " ".join(part for part in (who, at, f"on {when}.") if part)
+
+
+def _outcome_row(pair: PairOutcome) -> str:
+    change = pair.change
+    before, after = quantities(change.key, change.before, change.after)
+    result = "applied" if pair.is_done else outcome_note(pair)
     return (
-        f"| {row.mark} | {markdown(row.entity)} | {markdown(row.key)} | {prose(row.before)} |"
-        f" {'→' if row.is_written else ''} |"
-        f" {prose(row.after)} | {prose(effect)} | {markdown(row.place) if row.place else ''} | {prose(row.note)} |"
+        f"| {cell(entity_text(change.entity), str(change.key))} | {prose(before)} | {prose(after)} |"
+        f" {prose(result)} |"
     )
 
 
-def _alerts(preview: Preview) -> list[str]:
-    """What stands in the way, before everything else."""
-    lines: list[str] = []
-    if preview.plan.conflicts:
-        lines += ["", f"**Conflicts ({len(preview.plan.conflicts)}): nothing can be applied**", ""]
-        lines += [
-            f"- {markdown(entity_text(one.entity))} {markdown(str(one.key))}: "
-            + ", ".join(markdown(claim.place(one.key)) for claim in one.claims)
-            for one in preview.plan.conflicts
-        ]
-    if preview.verdict.refused:
-        lines += ["", f"**The broker would refuse ({len(preview.verdict.refused)})**", ""]
-        lines += sorted(
-            f"- {markdown(entity_text(subject))}: {prose(f'{one.name}: {one.message}')}"
-            for subject, one in preview.verdict.refused.items()
-        )
-    if preview.violations:
-        lines += [
-            "",
-            f"**Refused by guards ({len(preview.violations)}): nothing would be applied**",
-            "",
-        ]
-        for one in preview.violations:
-            subject = f"{markdown(entity_text(one.entity))}: " if one.entity is not None else ""
-            place = f"{markdown(one.place)}: " if one.place else ""
-            lines.append(f"- {place}{subject}{prose(one.message)} ({prose(one.allow_with)})")
-    if preview.warnings or preview.advice:
-        lines += ["", "**Warnings**", ""]
-        lines += [f"- {prose(one)}" for one in preview.warnings]
-        lines += [f"- {markdown(one.place)}: {prose(one.message)}" for one in preview.advice]
-    return lines
+_UNDO_SAYS: Final = (
+    "It writes the values from before back, for at most 24 hours or until their documents change. To keep them, revert"
+    " the commit."
+)
 
 
-def _fitting(lines: list[str], room: int) -> list[str]:
-    """The lines that fit, and how many do not: thousands of violations must not push the text over its limit."""
-    if _size(lines) <= room:
-        return lines
-    kept, left = list[str](), room - 100
+def _undo(outcome: Outcome, here: CommentContext) -> list[str]:
+    if not outcome.count("APPLIED") and not outcome.count("UNKNOWN"):
+        return []
+    option = cluster_option(outcome.origin.cluster)
+    command = markdown(f"kquota rollback {quote(here.file)}{option or ''}")
+    file = markdown(here.file)
+    where = f"[{file}]({here.artifact_url})" if here.artifact_url else file
+    extra = "" if option is not None else " with the options of the apply"
+    return [
+        "",
+        f"**Undo**: {command}{extra}, beside the downloaded {where}. {_UNDO_SAYS}",
+    ]
+
+
+# ---- small things --------------------------------------------------------------------------------
+
+
+def _joined(lines: Sequence[str]) -> list[str]:
+    """Lines as paragraphs of their own."""
+    return [part for line in lines for part in (line, "")][:-1]
+
+
+def _within(lines: Sequence[str], room: int) -> list[str]:
+    """The lines that fit: names may be long, and a text above the limit of a host cannot be posted at all."""
+    shown: list[str] = []
     for line in lines:
-        left -= len(line) + 1
-        if left < 0:
-            break
-        kept.append(line)
-    missing = sum(line.startswith("- ") for line in lines[len(kept) :])
-    return [*kept, "", f"… and {count(missing, 'line')} more; the JSON plan has all of them."]
-
-
-def _size(lines: Sequence[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
-
-
-def _plain_cut(missing: int) -> str:
-    return f"… and {count(missing, 'row')} more; the JSON plan has all of them."
+        room -= len(line) + 1
+        if room < 0:
+            return [*shown, "- … and more; the plan document has all of it."]
+        shown.append(line)
+    return shown

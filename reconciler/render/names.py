@@ -132,44 +132,49 @@ def markdown(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """Text for HTML: every ASCII character that is no letter or digit is an entity.
+    """Text for ``<code>`` and ``<pre>``, also in Markdown: no tag, no markup and no link begins in it.
 
-    Inside ``<code>`` that is all Markdown needs too. Outside it is not: code hosts look for mentions and
-    references in the finished page, where ``&#64;team`` is ``@team`` again; see :func:`prose`.
+    Outside of code this is not enough: code hosts look for mentions and references in the finished page, where
+    ``&#64;team`` is ``@team`` again; see :func:`prose`.
     """
-    return "".join(
-        c if c.isalnum() or c == " " or ord(c) > 126 else f"&#{ord(c)};" for c in escaped(text)
-    )
+    return _CODE_MARKUP.sub(_entities, escaped(text))
 
 
-# Characters that mean nothing to Markdown, nor to what code hosts do afterwards.
-_PLAIN_PUNCTUATION: Final = frozenset(" ,;()/?'\"=-+.%")
-# What GitHub and GitLab take for a reference if a name follows: users, issues, merge requests, labels, ...
+# An underscore within a word is no emphasis (CommonMark 0.31, section 6.2), so names of keys stay readable.
+_UNDERSCORES: Final = r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"
+# GFM makes links of addresses before HTML is looked at, so also within <code>.
+_ADDRESSES: Final = r":(?=//)|(?<=[Ww][Ww][Ww])\."
+_CODE_MARKUP: Final = re.compile(rf"[\\`*\[\]<>&|~@$#!]|{_UNDERSCORES}|{_ADDRESSES}")
+
+# What GitHub and GitLab take for a reference if a name follows: users, issues, merge requests, labels, emoji, ...
 # The colon of an address is one, too: GitLab makes links of addresses in the finished page, where an entity is a colon.
-_REFERENCE: Final = re.compile(r"[@#!$~%&](?=[^\s,;.)])|:(?=//)")
+_REFERENCE: Final = (
+    r"[@#!$~%&](?=[^\s,;.)])|:(?=//)|:(?=(?![0-9]{1,60}:)[a-z0-9_+-]{1,60}:|100:|1234:)"
+    r"|(?<=[Gg][Hh])-(?=[0-9])"
+)
+# At the beginning of a line: headings, quotes, lists, underlines, indented code, and quick actions of GitLab.
+_BEGINNING: Final = r"\A[ #>+=/-]|\A[0-9]{1,9}[.)](?=\s|\Z)"
+_MARKUP: Final = re.compile(
+    rf"(?P<reference>{_REFERENCE})|[\\`*\[\]<|~$]|{_UNDERSCORES}|{_BEGINNING}|(?<=[Ww][Ww][Ww])\."
+)
 
 
 def prose(text: str) -> str:
     """A sentence with foreign words in it, for Markdown, HTML and table cells: nothing in it is markup or a reference.
 
-    A sign that could begin a reference stands in ``<code>``, which breaks the word for every such filter.
+    Only a character that would be interpreted where it is becomes an entity; the rest stays readable as text. A sign
+    that could begin a reference is in ``<code>``, which breaks the word for every such filter.
     """
-    safe = escaped(text)
-    made: list[str] = []
-    references = {match.start() for match in _REFERENCE.finditer(safe)}
-    for at, c in enumerate(safe):
-        if at in references:
-            made.append(f"<code>&#{ord(c)};</code>")
-        elif c.isalnum() or ord(c) > 126 or (c in _PLAIN_PUNCTUATION and _is_inside(safe, at)):
-            made.append(c)
-        else:
-            made.append(f"&#{ord(c)};")
-    return "".join(made)
+    return _MARKUP.sub(_neutral, escaped(text))
 
 
-def _is_inside(text: str, at: int) -> bool:
-    """Whether a plain sign has no meaning where it stands: not first (lists), and no dot after ``www`` (links)."""
-    return at > 0 and not (text[at] == "." and text[max(at - 3, 0) : at].lower() == "www")
+def _neutral(match: re.Match[str]) -> str:
+    text = _entities(match)
+    return f"<code>{text}</code>" if match.lastgroup == "reference" else text
+
+
+def _entities(match: re.Match[str]) -> str:
+    return "".join(f"&#{ord(c)};" for c in match[0])
 
 
 def csv_field(text: str) -> str:

@@ -24,7 +24,7 @@ _MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "update": ("~", "yellow"),
     "remove": ("-", "red"),
 }
-_FLAGGED: Final = {
+FLAGGED: Final[Mapping[Cause, str]] = {
     Cause.TAKEOVER: "takeover",
     Cause.SPEC_OVER_DRIFT: "over drift",
     Cause.DRIFT: "corrects drift",
@@ -32,6 +32,7 @@ _FLAGGED: Final = {
     Cause.OVERRIDE_EXPIRED: "override ended",
     Cause.UNMANAGED: "exclusive",
 }
+"""Causes that a reviewer should notice, in one or two words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,27 +89,37 @@ class Section:
 def change_rows(
     preview: Preview, *, most: int | None = None, exclusive: bool | None = None
 ) -> tuple[Row, ...]:
-    """The changes, in plan order.
+    """The changes of :func:`selected_changes` as rows."""
+    return tuple(
+        _change(change, effect)
+        for change, effect in selected_changes(preview, most=most, exclusive=exclusive)
+    )
+
+
+def selected_changes(
+    preview: Preview, *, most: int | None = None, exclusive: bool | None = None
+) -> tuple[tuple[Change, Effect | None], ...]:
+    """The changes with their effects, in plan order.
 
     Args:
         preview: The plan.
+        most: Number of changes; removals and changes with a remark are selected before all others.
         exclusive: Only removals of what is not ours, or all but these; ``None`` = all.
-        most: How many rows are made; what removes something or has a remark is kept before what has not.
     """
     effects = preview.impact.effects if preview.impact is not None else ()
     changes = preview.plan.changes
     places: Sequence[int] = [
         at
-        for at, one in enumerate(changes)
-        if exclusive is None or (one.cause is Cause.UNMANAGED) == exclusive
+        for at, change in enumerate(changes)
+        if exclusive is None or (change.cause is Cause.UNMANAGED) == exclusive
     ]
     if most is not None and len(places) > most:
         places = sorted(sorted(places, key=lambda at: _is_plain(changes[at]))[:most])
-    return tuple(_change(changes[at], effects[at] if effects else None) for at in places)
+    return tuple((changes[at], effects[at] if effects else None) for at in places)
 
 
 def _is_plain(change: Change) -> bool:
-    return change.after is not None and not change.note and change.cause not in _FLAGGED
+    return change.after is not None and not change.note and change.cause not in FLAGGED
 
 
 def finding_sections(
@@ -252,6 +263,12 @@ _OUTCOME_COLOURS: Final = {
 }
 
 
+def outcome_note(pair: PairOutcome) -> str:
+    """What became of a change that is not simply applied, in words: ``REJECTED; INVALID_REQUEST: …``."""
+    row = _outcome(pair)
+    return "; ".join(part for part in (row.why, row.meaning, row.note) if part)
+
+
 def _outcome(pair: PairOutcome) -> Row:
     change = pair.change
     mark, _ = _MARKS[change.action]
@@ -295,7 +312,7 @@ def _change(change: Change, effect: Effect | None) -> Row:
         before=limit(change.key, change.before),
         after=limit(change.key, change.after),
         meaning=_meaning(effect),
-        why=_FLAGGED.get(change.cause, ""),
+        why=FLAGGED.get(change.cause, ""),
         place=place,
         note=change.note,
     )

@@ -1,8 +1,9 @@
 """Numbers as people write them: quota values with units, shares, ages. The exact number always stands beside."""
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeGuard
 
 from reconciler.quota.keys import LONG_MAX, RULES, Key
 
@@ -61,6 +62,46 @@ def quantity(key: Key, value: float | None) -> str:
     if RULES[key].is_bytes:
         return "2^63, the maximum" if value == float(LONG_MAX) else byte_rate(value)
     return f"{number(value)} %" if key is Key.REQUEST_PERCENTAGE else f"{number(value)}/s"
+
+
+def quantities(key: Key, before: float | None, after: float | None) -> tuple[str, str]:
+    """Two values of a key in one unit, without exact numbers: ``≈ 4.77 MiB/s`` and ``10 MiB/s``.
+
+    The unit is the one in which the new value is round (else the old one), as large as keeps both above 0.01.
+    """
+    values = [value for value in (after, before) if _has_unit(value)]
+    if not RULES[key].is_bytes or len(values) < 2:
+        return quantity(key, before), quantity(key, after)
+    smallest, largest = min(map(abs, values)), max(map(abs, values))
+    units = next(filter(None, map(_round_units, values)), _BINARY)
+    for name, size in units:
+        if size <= largest and smallest >= 0.01 * size:
+            return _in_unit(values[1], name, size), _in_unit(values[0], name, size)
+    return quantity(key, before), quantity(key, after)
+
+
+def _has_unit(value: float | None) -> TypeGuard[float]:
+    """Whether a value can be written in any unit: neither unset, nor infinite, nor Kafka's maximum."""
+    return value is not None and math.isfinite(value) and value != float(LONG_MAX)
+
+
+def _round_units(value: float) -> Sequence[tuple[str, int]]:
+    """The family of units in which :func:`byte_rate` writes a value exactly; empty = in none."""
+    text = byte_rate(value)
+    return next(
+        (
+            units
+            for units in (_BINARY, _DECIMAL)
+            if text[:1] != "≈" and any(text.endswith(f" {name}") for name, _ in units)
+        ),
+        (),
+    )
+
+
+def _in_unit(value: float, name: str, size: int) -> str:
+    scaled = value / size
+    shown = f"{scaled:.3g}" if abs(scaled) < 999.5 else f"{scaled:.0f}"
+    return f"{'' if float(shown) == scaled else '≈ '}{shown} {name}"
 
 
 def limit(key: Key, value: float | None) -> str:

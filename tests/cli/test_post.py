@@ -79,9 +79,10 @@ def test_a_plan_becomes_comment_summary_outputs_and_annotations(kquota, folder, 
     )  # fmt: skip
     assert ran.code == 0
     (body,) = api.bodies(7)
-    assert body.startswith("<!-- kquota:plan:prod -->\n### Kafka quotas&#58; prod\n")
+    assert body.startswith("<!-- kquota:plan:prod -->\n### ⛔ Refused: Kafka quotas of prod\n")
     assert "producer_byte_rate" in body
     assert (folder / "summary").read_text() == body + "\n"
+    assert "[run](https://ci.example/run/1)" in body
     outputs = read_outputs((folder / "output").read_text())
     numbers = plan_document(sample())["counts"]
     assert outputs["has-changes"] == "true"
@@ -112,7 +113,7 @@ def test_no_name_forges_anything_anywhere(kquota, folder, api, plan):
         assert "##[" not in line
 
 
-def test_a_comment_folds_then_is_cut_and_links_to_the_rest(kquota, folder, api):
+def test_a_comment_is_one_screen_and_the_summary_lists_what_the_runner_takes(kquota, folder, api):
     saved(folder, plan_document(long(9000)))
     url = "https://github.com/octo/quotas/actions/runs/1"
     assert (
@@ -120,11 +121,13 @@ def test_a_comment_folds_then_is_cut_and_links_to_the_rest(kquota, folder, api):
         == 0
     )
     (body,) = api.bodies(7)
-    assert 60_000 < len(body) <= 65_536
-    assert "<details>" in body
-    assert re.search(rf"… and [\d,]+ rows more\. \[The run\]\({re.escape(url)}\)", body)
+    assert len(body) < 4000
+    assert body.count("user-") == 25
+    assert "… and 8,975 more changes." in body
+    assert f"[run]({url})" in body
     summary = (folder / "summary").read_bytes()
-    assert len(body) < len(summary) <= 1024 * 1024
+    assert 500_000 < len(summary) <= 1024 * 1024
+    assert summary.count(b"user-") == 9000
 
 
 def test_a_summary_of_wide_characters_fits_by_bytes(kquota, folder, api):
@@ -144,12 +147,12 @@ def test_thousands_of_violations_do_not_break_the_limit(kquota, folder, api):
     saved(folder, document)
     assert kquota("post", "github", "plan.json", "--pull", "7", "--required").code == 0
     assert len(api.bodies(7)[0]) <= 65_536
-    assert "more; the JSON plan has all of them" in api.bodies(7)[0]
+    assert "- … and 5,991 more" in api.bodies(7)[0]
 
 
 def test_one_endless_sentence_is_not_posted_and_not_fatal(kquota, folder, api):
     document = plan_document(sample())
-    document["validation"]["why"] = "x" * 100_000
+    document["validation"] |= {"source": "sandbox 4.x", "why": "x" * 100_000}
     saved(folder, document)
     assert kquota("post", "github", "plan.json", "--pull", "7", "--required").code == 0
     assert "too long to be shown" in api.bodies(7)[0]

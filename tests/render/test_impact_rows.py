@@ -21,7 +21,6 @@ from reconciler.render.impact_rows import (
     never_rows,
 )
 from reconciler.render.json_plan import plan_document
-from reconciler.render.markdown import MOST_AFFECTED, plan_markdown
 from reconciler.render.rows import change_rows, hiding_notes
 from reconciler.render.text import SHOWN_AFFECTED, plan_text
 from tests.render.previews import ALICE, RATE, SHARE, empty, sample
@@ -55,11 +54,10 @@ def test_exclusive_removals_stand_apart_everywhere():
     assert len(change_rows(preview, exclusive=True)) == 3
     assert len(change_rows(preview)) == 4
     assert len(change_rows(preview, most=2, exclusive=True)) == 2
-    for text in (plan_text(preview), plan_markdown(preview)):
-        before, _, after = text.partition(f"{EXCLUSIVE_TITLE} (3)")
-        assert "user=alice" in before
-        assert "stranger" not in before
-        assert after.count("user=stranger-") >= 3
+    before, _, after = plan_text(preview).partition(f"{EXCLUSIVE_TITLE} (3)")
+    assert "user=alice" in before
+    assert "stranger" not in before
+    assert after.count("user=stranger-") >= 3
     document = plan_document(preview)
     assert [one["text"] for one in document["exclusive"]] == [
         "user=stranger-0",
@@ -71,8 +69,7 @@ def test_exclusive_removals_stand_apart_everywhere():
 
 
 def test_a_plan_without_them_says_nothing_of_them():
-    for text in (plan_text(sample()), plan_markdown(sample())):
-        assert EXCLUSIVE_TITLE not in text
+    assert EXCLUSIVE_TITLE not in plan_text(sample())
 
 
 def test_each_client_has_both_limits_both_levels_and_how_far_it_goes():
@@ -112,7 +109,6 @@ def test_long_lists_of_clients_are_cut_and_counted():
     assert text.count("client-id=c") == SHOWN_AFFECTED
     assert f"and {150 - SHOWN_AFFECTED} more" in text
     assert plan_text(preview, verbose=True).count("client-id=c") == 150
-    assert f"first {MOST_AFFECTED} of 150" in plan_markdown(preview)
     assert len(affected_rows(preview)) == 150
 
 
@@ -122,9 +118,6 @@ def test_what_can_never_apply_names_what_is_closer():
 
 
 def test_an_orphan_names_the_rules_that_lose_to_it_with_their_places():
-    text = plan_markdown(sample(), limit=10**6)
-    assert "2 rules lose to it" in text
-    assert "quotas/9.yaml&#58;8" in text or "quotas/9.yaml:8" in text
     ((pair, note),) = hiding_notes(sample()).items()
     assert pair == (entity(user="kept"), RATE)
     assert note == (

@@ -1,4 +1,4 @@
-"""Plans as comments: no name is markup, tables fold, the limit holds, and what is missing is told."""
+"""Plans and outcomes as comments: one screen, no markup from names, nothing about quotas of others."""
 
 import html
 import re
@@ -6,12 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.change import Change
+from reconciler.quota.change import Change, Finding
 from reconciler.quota.desired import Conflict
 from reconciler.quota.entity import entity
-from reconciler.quota.policy import Cause
+from reconciler.quota.impact import Direction
+from reconciler.quota.outcome import Applied
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.report import Origin, PairOutcome, Seen, Verdict
+from reconciler.render.comment import CommentContext
 from reconciler.render.markdown import outcome_markdown, plan_markdown
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
+
+PAGE = CommentContext(
+    label="prod",
+    marker="<!-- kquota prod -->",
+    commit="0123456789abcdef0123",
+    run_url="https://ci.example/run/1",
+    artifact_url="https://ci.example/run/1/artifacts/2",
+)
 
 
 def long(count: int):
@@ -24,70 +36,271 @@ def long(count: int):
     return replace(empty(), plan=replace(empty().plan, changes=changes))
 
 
+def ready():
+    """One change that nothing is said against."""
+    plan = long(1)
+    return replace(plan, verdict=Verdict(source="broker"))
+
+
+def stranger(number: int) -> Finding:
+    return Finding(
+        entity=entity(user=f"stranger-{number}"),
+        key=RATE,
+        desired=None,
+        applied=None,
+        live=5.0,
+        cause=Cause.UNMANAGED,
+        action=Action.REPORT,
+    )
+
+
+def rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("| ") and "<br>" in line]
+
+
 @pytest.mark.golden
 def test_the_comment_of_a_plan():
-    golden("plan.md", plan_markdown(sample(), title="prod | @all", marker="<!-- kquota prod -->"))
+    golden("plan.md", plan_markdown(sample(), context=replace(PAGE, title="prod | @all")))
 
 
 @pytest.mark.golden
 def test_the_comment_of_an_outcome():
-    golden("outcome.md", outcome_markdown(result()))
+    golden("outcome.md", outcome_markdown(result(), context=PAGE))
 
 
-def test_every_table_row_has_as_many_cells_as_its_head():
-    lines = plan_markdown(sample()).splitlines()
-    rows = [line for line in lines if line.startswith("|")]
-    assert len(rows) > 6
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {10}
+# ---- the verdict line ----------------------------------------------------------------------------
 
 
-def test_no_name_is_a_mention_a_tag_or_markup():
-    text = plan_markdown(sample(), title="@all <b> #12 !3") + outcome_markdown(result())
-    outside = re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", text))
-    seen = html.unescape(outside)
-    assert not re.search(r"[@#!~$]\w", seen)
-    assert "\u202e" not in text
-    assert "://" not in outside
-    assert "<b>" not in outside
-    assert set(re.findall(r"</?([a-z]+)", outside)) <= {"details", "summary", "sub"}
+def test_the_verdict_line_has_an_icon_and_the_name_of_the_cluster():
+    assert "### ✅ Ready: Kafka quotas of prod\n" in plan_markdown(ready())
+    assert "### ⛔ Refused: Kafka quotas of prod\n" in plan_markdown(sample())
+    warned = replace(ready(), warnings=("the head changes the configuration",))
+    assert "### ⚠️ Needs attention: Kafka quotas of prod\n" in plan_markdown(warned)
+    assert "### ✅ Nothing to do: Kafka quotas of prod\n" in plan_markdown(empty())
 
 
-def test_a_short_table_is_open_and_a_long_one_is_folded():
-    assert "<details>" not in plan_markdown(long(25))
-    assert "<details><summary>26 changes</summary>" in plan_markdown(long(26))
+def test_a_label_that_is_not_the_name_of_the_cluster_is_shown_beside_it():
+    text = plan_markdown(ready(), context=CommentContext(label="eu"))
+    assert "### ✅ Ready: Kafka quotas of prod (eu)\n" in text
+    by_address = replace(ready(), origin=Origin())
+    assert "### ✅ Ready: Kafka quotas of cluster lkc-1\n" in plan_markdown(by_address)
+
+
+def test_a_plan_that_asked_no_cluster_is_not_ready():
+    plan = ready()
+    offline = replace(plan, plan=replace(plan.plan, cluster_id=""))
+    text = plan_markdown(offline)
+    assert "⚠️" in text
+    assert "No cluster was asked" in text
+    assert "it is not bound to a cluster" in text
+
+
+def test_a_plan_that_nothing_validated_is_not_ready():
+    text = plan_markdown(replace(ready(), verdict=Verdict(source="none", why="no right to alter")))
+    assert "### ⚠️ Needs attention" in text
+    assert "Not validated by a broker (no right to alter)." in text
+
+
+@pytest.mark.parametrize(
+    ("cause", "says"),
+    [
+        (Cause.TAKEOVER, "takeover (1): values that were set outside kquota are overwritten"),
+        (Cause.SPEC_OVER_DRIFT, "over drift (1): values that were changed outside"),
+        (Cause.OVERRIDE_EXPIRED, "override ended (1): an override ends"),
+    ],
+)
+def test_a_change_with_a_remark_needs_attention(cause, says):
+    plan = ready()
+    (change,) = plan.plan.changes
+    flagged = replace(plan, plan=replace(plan.plan, changes=(replace(change, cause=cause),)))
+    assert f"- {says}" in plan_markdown(flagged)
+    assert "⚠️" in plan_markdown(flagged)
+
+
+def test_a_client_that_loses_its_last_limit_needs_attention():
+    full = replace(sample(), violations=(), verdict=Verdict(source="broker"), warnings=())
+    assert full.impact is not None
+    freed = replace(full.impact.effects[0], direction=Direction.NEWLY_UNLIMITED)
+    impact = replace(full.impact, effects=(freed, *full.impact.effects[1:]))
+    assert "1 change: newly unlimited" in plan_markdown(replace(full, impact=impact))
+
+
+def test_a_conflict_is_a_refusal_above_the_table():
+    claims = (
+        declare(ALICE, {RATE: 1.0}, document="a/one"),
+        declare(ALICE, {RATE: 2.0}, document="b/two"),
+    )
+    conflict = Conflict(entity=ALICE, key=RATE, claims=claims)
+    text = plan_markdown(replace(empty(), plan=replace(empty().plan, conflicts=(conflict,))))
+    assert "### ⛔ Refused" in text
+    assert "- `user=alice` `producer_byte_rate` is declared more than once: `quotas/5.yaml:8`, `quotas/5.yaml:8`" in text  # fmt: skip
+
+
+def test_a_list_of_reasons_has_at_most_ten_lines_and_a_count():
+    text = plan_markdown(replace(ready(), warnings=tuple(f"warning {at}" for at in range(14))))
+    assert text.count("- warning") == 10
+    assert "- … and 4 more" in text
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+
+def test_a_row_is_narrow_enough_for_a_phone():
+    """40 characters of a table fit on a phone that is 360 points wide; a cell breaks its lines at blanks."""
+    for row in rows(plan_markdown(ready())):
+        cells = [re.split(r"<br>| ", part.strip()) for part in row.strip("|").split(" | ")]
+        longest = [max(len(word.strip("`")) for word in part) for part in cells]
+        assert sum(longest) <= 40
+
+
+def test_both_values_of_a_row_have_one_unit_and_no_exact_number():
+    text = plan_markdown(sample())
+    assert "| ≈ 4.77 MiB/s | 10 MiB/s | loosened x2.1; takeover |" in text
+    assert "10485760" not in text
+
+
+def test_a_value_that_a_wider_quota_gives_is_called_inherited():
+    assert "| `user=alice,client-id=shop`<br>`producer_byte_rate` | inherited 5 MB/s | 20 MB/s |" in plan_markdown(sample())  # fmt: skip
+
+
+def test_every_row_has_as_many_cells_as_the_head():
+    lines = [line for line in plan_markdown(sample()).splitlines() if line.startswith("|")]
+    assert len(lines) == 8
+    assert {line.count("|") for line in lines} == {5}
+
+
+def test_at_most_25_changes_are_listed_and_the_rest_is_counted():
+    assert "more change" not in plan_markdown(long(25))
+    text = plan_markdown(long(200))
+    assert len(rows(text)) == 25
+    assert "… and 175 more changes. The plan document lists all of them." in text
+    assert "The HTML page lists all of them." in plan_markdown(long(200), context=PAGE)
+    assert len(rows(plan_markdown(long(200), most=None))) == 200
+
+
+def test_removals_are_listed_before_changes_without_a_remark():
+    plan = long(200)
+    gone = replace(plan.plan.changes[-1], before=5.0, after=None, cause=Cause.PRUNE)
+    plan = replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes[:-1], gone)))
+    assert "user-00199" in plan_markdown(plan)
 
 
 @pytest.mark.parametrize("limit", [1500, 4000, 20_000, 65_536])
 def test_the_limit_holds_and_the_missing_rows_are_counted(limit):
-    asked: list[int] = []
-
-    def cut(missing: int) -> str:
-        asked.append(missing)
-        return f"{missing} rows are in the [full text](https://example.org)."
-
-    text = plan_markdown(long(2000), limit=limit, cut=cut)
+    text = plan_markdown(long(2000), limit=limit, most=None)
     assert len(text) <= limit
-    shown = text.count("user-")
-    assert f"{2000 - shown} rows are in the" in text
-    assert text.count("<details>") == text.count("</details>")
+    assert f"… and {2000 - text.count('user-'):,} more changes" in text
 
 
-def test_what_fits_is_not_cut():
-    assert "more; the JSON plan" not in plan_markdown(long(100))
-    assert plan_markdown(long(100)).count("user-") == 100
+# ---- what is about others ------------------------------------------------------------------------
 
 
-def test_an_empty_plan_is_short():
-    text = plan_markdown(empty())
-    assert "Nothing to do" in text
-    assert "|" not in text
+def test_quotas_of_others_are_counted_and_never_listed():
+    plan = ready()
+    strangers = tuple(stranger(number) for number in range(300))
+    text = plan_markdown(replace(plan, plan=replace(plan.plan, findings=strangers)), context=PAGE)
+    assert "stranger" not in text
+    assert "**Only counted here**: unmanaged 300." in text
+    assert len(text) < 4000
 
 
-def test_a_conflict_stands_before_everything_else():
-    one, other = (
-        declare(ALICE, {RATE: 1.0}, document="a/one"),
-        declare(ALICE, {RATE: 2.0}, document="b/two"),
+def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
+    plan = ready()
+    theirs = tuple(
+        Change(
+            entity=stranger(number).entity, key=RATE, before=5.0, after=None, cause=Cause.UNMANAGED
+        )
+        for number in range(3)
     )
-    conflict = Conflict(entity=ALICE, key=RATE, claims=(one, other))
-    text = plan_markdown(replace(empty(), plan=replace(empty().plan, conflicts=(conflict,))))
-    assert "- `user=alice` `producer_byte_rate`: `quotas/5.yaml:8`, `quotas/5.yaml:8`" in text
+    text = plan_markdown(replace(plan, plan=replace(plan.plan, changes=(*plan.plan.changes, *theirs))))  # fmt: skip
+    assert "stranger" not in text
+    assert "- Removes 3 limits that no document declares, because the cluster is exclusive." in text
+    assert "⚠️" in text
+
+
+def test_the_clients_with_a_different_limit_are_named_up_to_ten():
+    text = plan_markdown(sample())
+    assert "**Clients with a different limit**: 2 of 6 known clients: `user=alice`, `user=gone`; 1 of them with another bucket." in text  # fmt: skip
+    full = sample()
+    assert full.impact is not None
+    many = tuple(
+        replace(
+            affected,
+            principal=replace(affected.principal, user=f"user-{at}"),
+        )
+        for at, affected in enumerate(full.impact.affected * 5)
+    )
+    text = plan_markdown(replace(full, impact=replace(full.impact, affected=many)))
+    assert "`user=user-9`, 5 more;" in text
+
+
+# ---- the last lines ------------------------------------------------------------------------------
+
+
+def test_it_says_what_happens_on_merge_how_to_plan_again_and_where_everything_is():
+    text = plan_markdown(ready(), context=PAGE)
+    assert "**On merge**: `kquota apply` makes 1 change if the documents and the cluster still give exactly this plan." in text  # fmt: skip
+    assert "**Plan again**: `kquota plan --cluster prod`" in text
+    assert "[run](https://ci.example/run/1)" in text
+    assert "[HTML page](https://ci.example/run/1/artifacts/2)" in text
+    assert "commit `0123456789ab`" in text
+    assert f"digest `{ready().plan.digest}`" in text
+    assert "**On merge**: nothing is applied." in plan_markdown(sample())
+    assert "**On merge**: nothing is written" in plan_markdown(empty())
+
+
+def test_a_name_of_a_cluster_that_a_shell_could_misread_is_in_no_command():
+    odd = replace(ready(), origin=Origin(cluster="x; rm -rf ~"))
+    assert "kquota plan" not in plan_markdown(odd)
+
+
+# ---- an outcome ----------------------------------------------------------------------------------
+
+
+def applied(count: int = 2):
+    changes = long(count).plan.changes
+    pairs = tuple(PairOutcome(change=change, result=Applied(), seen=Seen.VISIBLE) for change in changes)  # fmt: skip
+    return replace(result(), pairs=pairs, failure="")
+
+
+def test_an_outcome_says_what_was_applied_by_whom_at_which_commit_and_how_to_undo_it():
+    text = outcome_markdown(applied(), context=PAGE)
+    assert "### ✅ Applied: Kafka quotas of prod\n" in text
+    assert "**2 of 2 changes applied and visible** by `ci` at commit `0123456789ab` on 2025-11-21T12:00:02Z." in text  # fmt: skip
+    assert "| `user=user-00001`<br>`producer_byte_rate` | no limit | 5 B/s | applied |" in text
+    assert "**Undo**: `kquota rollback outcome.json --cluster prod`" in text
+    assert "[`outcome.json`](https://ci.example/run/1/artifacts/2)" in text
+
+
+def test_what_was_not_applied_is_listed_first_and_changes_the_verdict():
+    partly = applied(200)
+    lost = replace(partly.pairs[-1], result=None, seen=Seen.UNCHECKED)
+    partly = replace(partly, pairs=(*partly.pairs[:-1], lost))
+    text = outcome_markdown(partly)
+    assert "### ⚠️ Applied in part" in text
+    assert "| `user=user-00199`<br>`producer_byte_rate` | no limit | 5 B/s | NOT SENT |" in text
+    assert len(rows(text)) == 25
+    none = replace(partly, pairs=(lost,))
+    assert "### ⛔ Not applied" in outcome_markdown(none)
+    assert "Undo" not in outcome_markdown(none)
+
+
+# ---- markup --------------------------------------------------------------------------------------
+
+
+def test_no_name_is_a_mention_a_tag_or_markup():
+    odd = CommentContext(title="@all <b> #12 !3")
+    text = plan_markdown(sample(), context=odd) + outcome_markdown(result(), context=odd)
+    outside = re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", text))
+    seen = html.unescape(re.sub(r"(?m)^### ", "", outside))
+    assert not re.search(r"[@#!~$]\w", seen)
+    assert "\u202e" not in text
+    assert "://" not in outside
+    assert "<b>" not in outside
+    assert set(re.findall(r"</?([a-z]+)", outside)) <= {"br", "sub"}
+
+
+def test_the_text_is_readable_without_a_renderer():
+    text = plan_markdown(replace(ready(), warnings=("producer_byte_rate: 5 -> 10 (x2)",)))
+    assert "- producer_byte_rate: 5 -> 10 (x2)" in text
+    assert "&#" not in text

@@ -89,3 +89,24 @@ def test_counts_agree_with_their_noun():
 def test_a_value_that_no_manifest_may_hold_is_shown_all_the_same(key: Key, value: float) -> None:
     assert repr(value) in units.limit(key, value) or units.number(value) in units.limit(key, value)
     assert units.quantity(key, value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (5e6, 10 * 2.0**20, ("≈ 4.77 MiB/s", "10 MiB/s")),
+        (5e6, 2e7, ("5 MB/s", "20 MB/s")),
+        (2.0**19, 10 * 2.0**20, ("0.5 MiB/s", "10 MiB/s")),
+        (2.0**20, 1024.0, ("1024 KiB/s", "1 KiB/s")),
+        (None, 2e7, ("no limit", "20 MB/s")),
+        (2.0**63, 2e7, ("2^63, the maximum", "20 MB/s")),
+        (math.nan, 5.0, ("nan B/s", "5 B/s")),
+        (0.0, 5.0, ("0 B/s", "5 B/s")),
+    ],
+)
+def test_two_values_of_a_key_have_one_unit(before, after, shown):
+    assert units.quantities(Key.PRODUCER_BYTE_RATE, before, after) == shown
+
+
+def test_values_that_are_no_bytes_have_the_unit_of_their_key():
+    assert units.quantities(Key.REQUEST_PERCENTAGE, 50.5, None) == ("50.5 %", "no limit")

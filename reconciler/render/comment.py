@@ -1,0 +1,133 @@
+"""What the comments about a plan and about an outcome share: their surroundings, their verdict line, a table that fits.
+
+A comment fits on one screen: at most :data:`MOST_ROWS` rows of a table and :data:`MOST_REASONS` lines of a list, then
+counts. Every name goes through ``names.markdown`` or ``names.prose``, so nothing in a name is markup here.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from reconciler.render.names import markdown, prose
+from reconciler.render.units import count
+
+GITHUB_LIMIT: Final = 65_536
+"""Characters of a comment on GitHub; GitLab takes a million."""
+
+MOST_ROWS: Final = 25
+"""Changes that a comment lists."""
+
+MOST_REASONS: Final = 10
+"""Lines of each list of a comment."""
+
+_COMMIT_DIGITS: Final = 12
+_CLUSTER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,252}")
+"""A name of a cluster that needs no quotes in a shell; documents of other runs may hold anything."""
+
+
+class Icon(Enum):
+    """What the verdict line begins with; code hosts show these characters in colour."""
+
+    READY = "✅"
+    ATTENTION = "⚠️"
+    REFUSED = "⛔"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentContext:
+    """What surrounds a comment and is in no document.
+
+    Attributes:
+        label: The environment; "" = there is only one.
+        title: What the comment is about, instead of the cluster's name.
+        marker: A hidden line that finds the comment again; an HTML comment.
+        commit: Commit to name, instead of the one in the document.
+        run_url: Address of the run; checked by the caller.
+        artifact_url: Address of the uploaded page or outcome; checked by the caller.
+        file: Name of the document that was read; commands name it.
+    """
+
+    label: str = ""
+    title: str = ""
+    marker: str = ""
+    commit: str = ""
+    run_url: str = ""
+    artifact_url: str = ""
+    file: str = "outcome.json"
+
+
+def verdict_line(
+    icon: Icon, words: str, context: CommentContext, *, cluster: str, cluster_id: str
+) -> list[str]:
+    """The marker and the heading: an icon, the verdict, and the name of the cluster."""
+    known = f"cluster {cluster_id}" if cluster_id else "no known cluster"
+    title = context.title or f"Kafka quotas of {cluster or known}"
+    if context.label and context.label != cluster and not context.title:
+        title += f" ({context.label})"
+    marker = [context.marker] if context.marker else []
+    return [*marker, f"### {icon.value} {prose(f'{words}: {title}')}", ""]
+
+
+def cluster_option(cluster: str) -> str | None:
+    """`` --cluster NAME`` for a command that a person copies; ``None`` where the name is unknown or odd."""
+    return f" --cluster {cluster}" if _CLUSTER_NAME.fullmatch(cluster) else None
+
+
+def commit_text(context: CommentContext, commit: str) -> str:
+    """`` commit `0123456789ab` ``; "" where it is not known."""
+    named = (context.commit or commit)[:_COMMIT_DIGITS]
+    return f"commit {markdown(named)}" if named else ""
+
+
+def footer(context: CommentContext, *parts: str) -> list[str]:
+    """The last line: the run, and what the comment adds; empty parts are left out."""
+    run = f"[run]({context.run_url})" if context.run_url else ""
+    return ["", f"<sub>{' · '.join(part for part in (run, *parts) if part)}</sub>"]
+
+
+def bullets(lines: Sequence[str], *, most: int = MOST_REASONS) -> list[str]:
+    """A list of at most ``most`` lines, and how many are left out."""
+    shown = [f"- {line}" for line in lines[:most]]
+    missing = len(lines) - len(shown)
+    return [*shown, f"- … and {missing:,} more"] if missing else shown
+
+
+def cell(entity: str, key: str) -> str:
+    """The first cell of a row: narrow enough for a phone, because the key is below the entity."""
+    return f"{markdown(entity)}<br>{markdown(key)}"
+
+
+def fitted(
+    head: Sequence[str],
+    table: Sequence[str],
+    rows: Sequence[str],
+    foot: Sequence[str],
+    *,
+    total: int,
+    more: str,
+    limit: int,
+) -> str:
+    """The whole text, with as many rows as fit.
+
+    Args:
+        head: Lines above the table.
+        table: Its two lines of headings.
+        rows: Its rows.
+        foot: Lines below it.
+        total: Number of rows that there are, with those that are not in ``rows``.
+        more: Where the missing rows are.
+        limit: Most characters.
+    """
+    room = limit - sum(len(line) + 1 for line in [*head, *table, *foot]) - len(more) - 40
+    shown: list[str] = []
+    for row in rows:
+        room -= len(row) + 1
+        if room < 0:
+            break
+        shown.append(row)
+    body = ["", *table, *shown] if shown else []
+    if total > len(shown):
+        body += ["", f"… and {count(total - len(shown), 'more change', 'more changes')}. {more}"]
+    return "\n".join([*head, *body, *foot]).rstrip("\n") + "\n"
