@@ -13,6 +13,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   └── InventoryLocked              another writer holds them
     ├── ClientError                      talking to the cluster failed; carries node and api
     │   ├── ConnectError                 no connection could be made
+    │   │   ├── ConnectionRefused        no process listens at any of the addresses
     │   │   ├── DnsError
     │   │   └── TlsError
     │   ├── AuthenticationError          the broker refused who we are: final
@@ -70,6 +71,10 @@ class KquotaError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def reword(self, message: str) -> None:
+        """Replace the message; the kind of error and everything that it carries stay."""
+        self.message, self.args = message, (message,)
 
 
 class UsageError(KquotaError):
@@ -150,6 +155,10 @@ class ConnectError(ClientError):
     """No connection could be made, or it was lost before an answer."""
 
     retriable = True
+
+
+class ConnectionRefused(ConnectError):
+    """Every address that was dialed refused the connection: no process listens there."""
 
 
 class DnsError(ConnectError):

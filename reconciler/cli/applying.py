@@ -147,7 +147,8 @@ def told_outcome(console: Console, wanted: Wanted, outcome: Outcome | None) -> E
     if outcome is None:
         return Exit.DONE
     if kept is not None and any(pair.word in {"APPLIED", "UNKNOWN"} for pair in outcome.pairs):
-        console.note(f"to undo this: kquota rollback {kept}")
+        undo = wanted.target.command("rollback", str(kept), chooses_cluster=False)
+        console.note(f"to undo this: {undo}")
     return Exit.DONE if outcome.complete else Exit.ERROR
 
 

@@ -20,11 +20,16 @@ from reconciler.errors import AuthorizationError, ClientError, KquotaError
 from reconciler.ports import Cluster
 from reconciler.quota.entity import entity
 from reconciler.quota.filters import exactly
+from reconciler.quota.owned import Owned
+from reconciler.render.names import entity_text
 from reconciler.render.states import Check, Health
-from reconciler.render.units import age
+from reconciler.render.units import age, count
 
 PATIENCE_SECONDS: Final = 10.0
 """For one question, unless --timeout says otherwise; a doctor that waits a minute is no help."""
+
+EXPIRED_OVERRIDES: Final = "expired overrides"
+"""Name of the check of overrides that have ended."""
 
 SKEW_SECONDS: Final = 5.0
 """Records that are newer than our own time by more than this mean that a clock is wrong."""
@@ -47,6 +52,13 @@ class Checkup:
     def failed(self) -> bool:
         """Whether something does not work."""
         return any(one.health is Health.FAILED for one in self.checks)
+
+    @property
+    def has_expired_override(self) -> bool:
+        """Whether a value of an override is live although the override has ended."""
+        return any(
+            one.name == EXPIRED_OVERRIDES and one.health is Health.WARNING for one in self.checks
+        )
 
 
 def _ok(name: str, found: str) -> Check:
@@ -76,7 +88,7 @@ async def run_all(console: Console, target: Target) -> Checkup:
         patience=target.where.timeout or PATIENCE_SECONDS,
         expected=target.settings.expected_cluster_id,
         configured=target.project is not None,
-        records=lambda cluster: _records(target, cluster),
+        records=lambda client, cluster: _records(target, client, cluster),
     )
 
 
@@ -91,7 +103,7 @@ async def examine(
     patience: float,
     expected: str | None,
     configured: bool = True,
-    records: Callable[[Cluster], AsyncIterator[Check]] | None = None,
+    records: Callable[[QuotaClient, Cluster], AsyncIterator[Check]] | None = None,
 ) -> Checkup:
     """Every answer that a client with this configuration gets.
 
@@ -117,7 +129,7 @@ async def examine(
         made += [check async for check in _rights(client, cluster, patience)]
         made.append(await _callback(client, patience))
         if records is not None:
-            made += [check async for check in records(cluster)]
+            made += [check async for check in records(client, cluster)]
     return Checkup(cluster_id=cluster.id, checks=tuple(made))
 
 
@@ -249,8 +261,8 @@ async def _callback(client: QuotaClient, patience: float) -> Check:
     return _warning(name, f"{found} decides what is enforced", todo)
 
 
-async def _records(target: Target, cluster: Cluster) -> AsyncIterator[Check]:
-    """The inventory, and our clock against the times in it."""
+async def _records(target: Target, client: QuotaClient, cluster: Cluster) -> AsyncIterator[Check]:
+    """The inventory, expired overrides in it, and our clock against the times in it."""
     from reconciler.cli.records import read_only_inventory
 
     clock = SystemClock()
@@ -264,6 +276,8 @@ async def _records(target: Target, cluster: Cluster) -> AsyncIterator[Check]:
     else:
         todo = "nothing was applied from here yet; if that is wrong, look for the inventory file"
         yield _warning("records", "none for this cluster", todo)
+    if owned.overrides:
+        yield await _overrides(target, client, cluster, owned, clock.now())
     times = [owner.since for record in owned.records.values() for owner in record.owners if owner]
     ahead = max(times, default=0.0) - clock.now()
     if ahead > SKEW_SECONDS:
@@ -271,3 +285,26 @@ async def _records(target: Target, cluster: Cluster) -> AsyncIterator[Check]:
         yield _warning("clock", f"our records are {age(ahead)} ahead of this machine", todo)
     else:
         yield _ok("clock", "not behind our records")
+
+
+async def _overrides(
+    target: Target, client: QuotaClient, cluster: Cluster, owned: Owned, now: float
+) -> Check:
+    """Whether a value of an override is still live although the override has ended."""
+    from reconciler.reconcile import Observation
+    from reconciler.reconcile.drift import expired
+
+    try:
+        live = await client.describe(timeout=target.where.timeout or PATIENCE_SECONDS)
+    except KquotaError as error:
+        return _failed(EXPIRED_OVERRIDES, error, _READ_TODO)
+    observation = Observation(
+        cluster=cluster, cluster_id=cluster.id, live=live, owned=owned, at=now
+    )
+    pairs = [one.pair for one in expired(observation, target.settings.rules())]
+    if not pairs:
+        return _ok(EXPIRED_OVERRIDES, f"none of {count(len(owned.overrides), 'override')}")
+    entity_name = entity_text(pairs[0][0])
+    more = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    advice = f"`{target.command('override', 'end', '--expired')}` writes the expected values"
+    return _warning(EXPIRED_OVERRIDES, f"still live: {entity_name} {pairs[0][1]}{more}", advice)

@@ -1,12 +1,16 @@
 """From options to a client: ``--bootstrap-server``, ``--command-config``, ``--timeout``, and patience that is told."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
 from reconciler.cli.console import Console
 from reconciler.client.config import ClientConfig
-from reconciler.client.events import Events, Retried, Throttled
+from reconciler.client.events import Connecting, Events, ResponseReceived, Retried, Throttled
 from reconciler.client.references import ANYTHING
+
+LINE_SECONDS = 1.0
+"""Between two lines about attempts to connect, and before the first line about one that lasts."""
 
 TOLD_FROM_ATTEMPT = 3
 """The first tries of a call fail now and then on a healthy cluster; from this one on people are told."""
@@ -48,11 +52,14 @@ def overriding(bootstrap_server: str | None, timeout: float | None) -> Mapping[s
 
 
 def telling(console: Console) -> Events:
-    """Events that tell a person why it takes so long: once per reason, not once per try."""
+    """Events that show a person why a call takes long: each attempt to connect, each reason for a retry once."""
+    attempts = _Attempts(console)
     told: set[str] = set()
 
     def retried(event: Retried) -> None:
-        if event.attempt >= TOLD_FROM_ATTEMPT and event.reason not in told:
+        if not event.api:
+            attempts.failed(event)
+        elif event.attempt >= TOLD_FROM_ATTEMPT and event.reason not in told:
             told.add(event.reason)
             console.note(f"trying again: {event.reason}")
 
@@ -61,4 +68,39 @@ def telling(console: Console) -> Events:
             told.add(event.node)
             console.note(f"{event.node} throttles us for {event.seconds:.1f} s; waiting")
 
-    return Events(retry=retried, throttled=throttled)
+    return Events(
+        connecting=attempts.began, response=attempts.ended, retry=retried, throttled=throttled
+    )
+
+
+class _Attempts:
+    """Lines about attempts to connect: one that lasts longer than a second, and failed ones, at most one line a second."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._timer: asyncio.TimerHandle | None = None
+        self._shown_at = 0.0
+
+    def began(self, event: Connecting) -> None:
+        """Announce the attempt if it is still under way after a second."""
+        text = (
+            f"connecting to {event.node}: attempt {event.attempt}, ends after {event.seconds:.1f} s"
+        )
+        self._stop()
+        self._timer = asyncio.get_running_loop().call_later(LINE_SECONDS, self._console.note, text)
+
+    def failed(self, event: Retried) -> None:
+        """Show the failure, unless a line was shown within the last second."""
+        self._stop()
+        now = asyncio.get_running_loop().time()
+        if now - self._shown_at >= LINE_SECONDS:
+            self._shown_at = now
+            self._console.note(f"attempt {event.attempt}: {event.reason}")
+
+    def ended(self, _: ResponseReceived) -> None:
+        """The broker answers: announce nothing."""
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

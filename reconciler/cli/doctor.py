@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 HELP: Final = """Whether everything works: reachability, TLS, SASL, versions, rights, callback, records, clock.
 
-Nothing is changed. Every line that is not ok says what to do. Exit code 1 if something does not work.
+Nothing is changed. Every line that is not ok says what to do. Exit code 1 if something does not work, 2 if the value of an
+expired override is still live.
 
 \b
 Example:
@@ -48,7 +49,9 @@ def doctor(console: Console, *, where: Where, output: str) -> Exit:
             for target, one in found
         ]
         console.fact(dump({"kind": "kquota-checkups", "format": 1, "clusters": clusters}))
-    return Exit.ERROR if any(one.failed for _, one in found) else Exit.DONE
+    if any(one.failed for _, one in found):
+        return Exit.ERROR
+    return Exit.CHANGES if any(one.has_expired_override for _, one in found) else Exit.DONE
 
 
 def tell(console: Console, about: str, one: "Checkup") -> None:

@@ -16,16 +16,19 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.cli.where import Target
+    from reconciler.quota.expired_overrides import ExpiredOverride
     from reconciler.quota.plan import Finding
     from reconciler.reconcile import Prepared
 
-HELP: Final = """What somebody changed behind our back: live values against those that we applied last.
+HELP: Final = """Compare live values with those that were applied last.
 
+Reports values that were changed outside kquota, and overrides that have ended while their value is still live.
 No manifests are read. The records learn when drift was first seen, nothing else is written; with
 --read-only not even that. `kquota apply --correct-drift` writes the declared values again.
 
 --notify tells receivers what is new since they were told last, and when the drift is over. --watch looks
-again and again until it is stopped; with --correct-drift it also writes confirmed drift back.
+again and again until it is stopped; with --correct-drift it also writes confirmed drift back and reverts expired
+overrides.
 
 \b
 Example:
@@ -38,7 +41,11 @@ ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others
 
 
 @command(help=HELP)
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there is drift.")
+@click.option(
+    "--detailed-exitcode",
+    is_flag=True,
+    help="Exit 2 if there is drift, or an expired override is still live.",
+)
 @click.option("--read-only", is_flag=True, help="Do not write down when drift was first seen.")
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
 @where_options(revisions=True)
@@ -123,7 +130,11 @@ def _once(
         made.append((target, prepared))
         if not told(target, prepared):
             return Exit.ERROR
-        drifted = any(not one.ignored for one in _found(prepared)) or prepared.plan.twins
+        drifted = (
+            any(not one.ignored for one in _found(prepared))
+            or prepared.plan.twins
+            or _expired(prepared)
+        )
         return Exit.CHANGES if detailed and drifted else Exit.DONE
 
     code = for_each(console, chosen, work)
@@ -155,7 +166,7 @@ def _told_by(
         seen = Vigil(confirm_after=1).after(
             prepared.plan, now=at, first_seen=prepared.seen.owned.drift_since
         )
-        found = drift_of(target.shown, prepared.plan.cluster_id, seen.sightings)
+        found = drift_of(target.shown, prepared.plan.cluster_id, seen.sightings, _expired(prepared))
         return run(voice.tell(found, at))
 
     return told
@@ -201,6 +212,12 @@ def _found(prepared: "Prepared") -> "Sequence[Finding]":
     return prepared.plan.found(Cause.DRIFT)
 
 
+def _expired(prepared: "Prepared") -> "Sequence[ExpiredOverride]":
+    from reconciler.quota.expired_overrides import expired_overrides
+
+    return expired_overrides(prepared.plan, prepared.seen.owned)
+
+
 def _text(console: Console, target: "Target", prepared: "Prepared", *, verbose: bool) -> None:
     from reconciler.cli.showing import style_of
     from reconciler.render.names import escaped
@@ -211,8 +228,13 @@ def _text(console: Console, target: "Target", prepared: "Prepared", *, verbose: 
     if not owned.known:
         console.warning(f"there are no records of {target.shown}: what is ours cannot be known")
     console.fact(f"{escaped(target.shown)}: {count(owned.pair_count, 'pair')} of ours")
-    found = _found(prepared)
-    console.fact(drift_text(found, now=prepared.seen.at, style=style_of(console), verbose=verbose))
+    found, expired = _found(prepared), _expired(prepared)
+    console.fact(
+        drift_text(found, expired, now=prepared.seen.at, style=style_of(console), verbose=verbose)
+    )
+    if expired:
+        command = target.command("override", "end", "--expired")
+        console.hint(f"`{command}` writes the expected values of expired overrides")
 
 
 def _json(console: Console, made: "Sequence[tuple[Target, Prepared]]") -> None:
@@ -222,7 +244,11 @@ def _json(console: Console, made: "Sequence[tuple[Target, Prepared]]") -> None:
 
     documents = [
         drift_document(
-            _found(one), cluster_id=one.plan.cluster_id, now=one.seen.at, twins=one.plan.twins
+            _found(one),
+            _expired(one),
+            cluster_id=one.plan.cluster_id,
+            now=one.seen.at,
+            twins=one.plan.twins,
         )
         | {"recordsKnown": one.seen.owned.known, "ownedPairs": one.seen.owned.pair_count}
         for _, one in made

@@ -97,7 +97,9 @@ def found_by(made: Pass) -> Drift | None:
     """What drifts as far as a look could see; ``None`` where it saw nothing."""
     if made.error is not None or made.preview is None:
         return None
-    return drift_of(made.cluster, made.preview.plan.cluster_id, made.sightings)
+    return drift_of(
+        made.cluster, made.preview.plan.cluster_id, made.sightings, made.expired_overrides
+    )
 
 
 async def _looking(lookouts: Sequence[Lookout], clock: Clock) -> None:

@@ -164,27 +164,29 @@ class Lookout:
             made = await self._look(ports)
             if not self._watching.correct or made.preview is None or made.error is not None:
                 return made
-            drifting = frozenset((one.entity, one.key) for one in made.preview.plan.drift)
-            return await self._corrected(ports, drifting) if drifting else made
+            incorrect = frozenset((one.entity, one.key) for one in made.preview.plan.drift)
+            incorrect |= {one.pair for one in made.expired_overrides}
+            return await self._corrected(ports, incorrect) if incorrect else made
 
     async def _look(self, ports: Ports) -> Pass:
         notes = not self._watching.read_only
         made = await look(ports, self._orders, cluster=self.name, notes=notes)
         # Drift that is to be corrected is counted by the pass that does it: once a look, not twice.
-        counted = not (self._watching.correct and made.preview and made.preview.plan.drift)
+        corrects = made.preview and (made.preview.plan.drift or made.expired_overrides)
+        counted = not (self._watching.correct and corrects)
         if made.error is None and made.preview is not None and counted:
             self._passes.vigil = self._passes.vigil.after(
                 made.preview.plan, now=made.started_at, first_seen=made.drift_since
             )
         return replace(made, sightings=self._passes.vigil.sightings)
 
-    async def _corrected(self, ports: Ports, drifting: frozenset[Pair]) -> Pass:
-        """Another pass, which may write what drifted and nothing else."""
+    async def _corrected(self, ports: Ports, pairs: frozenset[Pair]) -> Pass:
+        """Another pass, which may write these pairs and nothing else."""
         orders = replace(
             self._orders,
             rules=replace(self._orders.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),
             guards=self._target.settings.guards,
-            only=lambda subject, key: (subject, key) in drifting,
+            only=lambda subject, key: (subject, key) in pairs,
         )
         desired = as_applied(await observe(ports, self._orders))
         return await self._passes.run(ports, orders, desired)
@@ -192,8 +194,13 @@ class Lookout:
     def _ports(self, inventory: Inventory) -> Ports:
         if self._client is None:
             config = self._target.client_config(self._console)
-            events = replace(telling(self._console), response=self._answered)
-            self._client = QuotaClient(config, events=events)
+            events = telling(self._console)
+
+            def answered(event: ResponseReceived) -> None:
+                events.response(event)
+                self._answered(event)
+
+            self._client = QuotaClient(config, events=replace(events, response=answered))
         return Ports(
             store=self._client,
             inventory=inventory,

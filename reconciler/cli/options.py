@@ -28,6 +28,7 @@ class Where:
         command_config: Java properties of the client, with ``bootstrap_server``.
         config_from: Revision that the project file is read at; ``None`` = the file as it is.
         timeout: Seconds for one call, instead of the configured ones.
+        takes_all: Whether the command has the option ``--all``.
     """
 
     project: Path | None
@@ -37,6 +38,7 @@ class Where:
     command_config: str | None
     config_from: str | None
     timeout: float | None
+    takes_all: bool = False
 
     def __post_init__(self) -> None:
         if self.every and self.cluster is not None:
@@ -111,7 +113,7 @@ def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F]
         )
 
     def make(**given: Any) -> Where:  # noqa: ANN401 - click's values, checked by the dataclass
-        return Where(**({"every": False, "config_from": None} | given))
+        return Where(**({"every": False, "config_from": None, "takes_all": many} | given))
 
     fields = ["project", "cluster", "bootstrap_server", "command_config", "timeout"]
     fields += ["every"] if many else []

@@ -1,6 +1,7 @@
 """``kquota override``: another limit for some hours, on top of what is declared; list them; end them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -19,20 +20,24 @@ if TYPE_CHECKING:
     from reconciler.cli.where import Target
     from reconciler.quota.entity import Entity
     from reconciler.quota.owned import Override, Pair
+    from reconciler.quota.report import Outcome
     from reconciler.reconcile import Observation, OverrideOrder
     from reconciler.render.documents import Json
 
 HELP: Final = """Another limit for some hours, on top of what is declared.
 
-While it lasts, plans and applies take it instead of the declared value and show both; afterwards the next
-apply writes what is declared, or what was there before. key=unset removes a limit meanwhile. It passes the guards: who,
-until when and why stand in the records instead.
+While it lasts, plans and applies take it instead of the declared value and show both. key=unset removes a limit
+meanwhile. It passes the guards: the records keep who set it, until when and why.
+
+When its time is over, kquota watch, the Kubernetes operator, kquota drift --watch --correct-drift, the next apply and
+kquota override end --expired write the declared value, or the value from before. Without one of these the override's
+value stays in Kafka; kquota drift and kquota doctor report it.
 
 \b
 Example:
   kquota override user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234'
   kquota override list
-  kquota override remove user=alice producer_byte_rate
+  kquota override end user=alice producer_byte_rate
 
 Where the Kubernetes operator acts, it has the records; then say --kubernetes and name the QuotaCluster:
 
@@ -46,17 +51,21 @@ SET_HELP: Final = """Begin an override (the same as `kquota override ENTITY key=
 Example:
   kquota override set user=alice producer_byte_rate=50Mi --for 2h --reason 'INC-1234'"""
 
-LIST_HELP: Final = """Overrides that are in force, and those whose value was not replaced yet.
+LIST_HELP: Final = """List overrides that are in force, and expired ones whose value is still live.
 
 \b
 Example:
   kquota override list --cluster prod --format json"""
 
-REMOVE_HELP: Final = """End an override now and write what is declared, or what was there before.
+END_HELP: Final = """End overrides of an entity now, or revert all expired ones.
+
+Writes what is declared, or the value from before the override. --expired reverts every override whose time is over; run
+it from a schedule where neither kquota watch nor the operator acts. It writes nothing if there is none.
 
 \b
 Example:
-  kquota override remove user=alice producer_byte_rate --yes"""
+  kquota override end user=alice producer_byte_rate --yes
+  kquota override end --expired --all --yes"""
 
 
 class _SetByDefault(Group):
@@ -131,16 +140,18 @@ def begin(
             for key, value in values.items()
         )
 
-    given = Shift(begin=orders, end=frozenset(), pairs=frozenset((entity, key) for key in values))
+    pairs = frozenset((entity, key) for key in values)
+    given = Shift(begin=orders, end=frozenset(), pairs=lambda _: pairs)
     wanted = wanted_for(target(where), validate, yes=yes, output=output, command="override")
     return shift(console, wanted, given)
 
 
-@override.command("remove", help=REMOVE_HELP)
-@click.argument("entity", type=EntityText())
+@override.command("end", help=END_HELP)
+@click.argument("entity", type=EntityText(), required=False)
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--expired", is_flag=True, help="Revert every override whose time is over.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@where_options(many=False)
+@where_options()
 @kubernetes_options
 @validate_option
 @format_option("text", "json")
@@ -148,19 +159,33 @@ def begin(
 def end(
     console: Console,
     *,
-    entity: "Entity",
+    entity: "Entity | None",
     keys: Sequence[str],
+    expired: bool,
     yes: bool,
     where: Where,
     kube: Kubernetes,
     validate: str,
     output: str,
 ) -> Exit:
-    """End overrides of an entity: the named keys, or all that it has."""
+    """End overrides of an entity (the named keys, or all that it has), or revert those that have expired."""
     from reconciler.cli.overriding import Shift, shift, wanted_for
     from reconciler.cli.where import target
 
     _check_answer(console, yes=yes)
+    if expired:
+        if entity is not None or kube.kubernetes:
+            raise UsageError(
+                "the operator reverts expired overrides by itself"
+                if kube.kubernetes
+                else "--expired is about every expired override; leave out the entity"
+            )
+        return _end_expired(console, where, validate, yes=yes, output=output)
+    if entity is None or where.every:
+        raise UsageError(
+            "name one entity of one cluster",
+            hint="--expired reverts all expired overrides, with --all on every cluster",
+        )
     if kube.kubernetes:
         from reconciler.cli import overriding_kube
 
@@ -169,15 +194,43 @@ def end(
             console, where, kube, entity=entity, keys=named, yes=yes, output=output
         )
     chosen = target(where)
-    there = [pair for pair in _overrides(console, chosen)[1] if pair[0] == entity]
-    pairs = frozenset((entity, _key(name)) for name in keys) or frozenset(there)
+    recorded = [pair for pair in _overrides(console, chosen)[1] if pair[0] == entity]
+    pairs = frozenset((entity, _key(name)) for name in keys) or frozenset(recorded)
     if not pairs:
         from reconciler.render.names import entity_text
 
         raise UsageError(f"there is no override of {entity_text(entity)}")
-    given = Shift(begin=lambda _: (), end=pairs, pairs=pairs)
+    given = Shift(begin=lambda _: (), end=pairs, pairs=lambda _: pairs)
     wanted = wanted_for(chosen, validate, yes=yes, output=output, command="override")
     return shift(console, wanted, given)
+
+
+def _end_expired(console: Console, where: Where, validate: str, *, yes: bool, output: str) -> Exit:
+    """Revert every expired override of the clusters; one cluster that fails does not stop the others."""
+    from reconciler.cli.every import for_each
+    from reconciler.cli.overriding import Shift, shift, wanted_for
+    from reconciler.cli.showing import show_outcomes
+    from reconciler.cli.where import targets
+
+    chosen = targets(where)
+    outcomes: list[tuple[Target, Outcome | None]] | None = None
+    if len(chosen) > 1 and output == "json":
+        outcomes = []
+
+    def pairs(observation: "Observation") -> "frozenset[Pair]":
+        overrides = observation.owned.overrides
+        return frozenset(pair for pair in overrides if observation.at >= overrides[pair].until)
+
+    given = Shift(begin=lambda _: (), end=frozenset(), pairs=pairs)
+
+    def revert(chosen_target: "Target") -> Exit:
+        wanted = wanted_for(chosen_target, validate, yes=yes, output=output, command="override")
+        return shift(console, replace(wanted, gathered=outcomes), given)
+
+    code = for_each(console, chosen, revert)
+    if outcomes is not None:
+        show_outcomes(console, outcomes)
+    return code
 
 
 @override.command("list", help=LIST_HELP)

@@ -38,7 +38,7 @@ def table_of(console: Console, found: Sequence[Override], now: float) -> None:
             str(one.key),
             units.limit(one.key, one.value) if one.value is not None else "unset",
             units.limit(one.key, one.declared) if one.declared is not None else "not declared",
-            f"{units.age(one.until - now)} left" if now < one.until else "expired; the next apply replaces it",
+            f"{units.age(one.until - now)} left" if now < one.until else "expired, not reverted",
             escaped(one.who),
             escaped(one.reason),
         ]

@@ -28,15 +28,15 @@ class Shift:
     """Overrides that begin or end.
 
     Attributes:
-        begin: Made when the cluster has been looked at, because times and before-values depend on that.
-        end: Pairs whose override ends.
-        pairs: All pairs that are concerned; nothing else is written.
+        begin: The overrides that begin; called with the observation that gives times and before-values.
+        end: Pairs whose override ends now.
+        pairs: All pairs that may be written; called with the observation.
         cluster_id: The id that must answer; ``None`` = as configured.
     """
 
     begin: Callable[[Observation], tuple[OverrideOrder, ...]]
     end: frozenset[Pair]
-    pairs: frozenset[Pair]
+    pairs: Callable[[Observation], frozenset[Pair]]
     cluster_id: str | None = None
 
 
@@ -69,11 +69,12 @@ async def _prepared(
     seen = await observe(outside.ports, orders)
     if rules_for(orders, seen).in_force is Policy.OBSERVE:
         raise Refused(f"policy Observe is in force for {target.shown}: nothing may be written")
+    pairs = given.pairs(seen)
     orders = replace(
         orders,
         overrides=given.begin(seen),
         ended=given.end,
-        only=lambda subject, key: (subject, key) in given.pairs,
+        only=lambda subject, key: (subject, key) in pairs,
         own_principal=outside.own_principal,
         pace=wanted.pace,
     )

@@ -249,11 +249,9 @@ def _drift(wanted: Post, text: str, where: str, marker: Marker) -> Letter:
     incident = Incident(
         title=wanted.title or drift_issue.issue_title(wanted.label, report),
         body=body,
-        recovered=None
-        if report.findings
-        else drift_issue.recovered_markdown(report, details=details),
+        recovered=None if report.rows else drift_issue.recovered_markdown(report, details=details),
     )
-    found = len(report.findings)
+    found = len(report.rows)
     outputs = {"drift": str(found), "has-drift": str(bool(found)).lower()}
     return Letter(
         wanted=wanted,

@@ -1,7 +1,8 @@
 """``kquota rollback``: the values from before an apply come back, and stay until their documents change."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,10 +14,15 @@ from reconciler.cli.orders import validate_option
 from reconciler.cli.values import Duration
 from reconciler.errors import UsageError
 
+if TYPE_CHECKING:
+    from reconciler.cli.where import Target
+    from reconciler.render.json_outcome import Undo
+
 HELP: Final = """Write back the values from before an apply, from the outcome that it kept.
 
 Each value stays in force as an override until its document changes, at most 24 h: the next apply does not undo it.
-It passes the guards. What the apply did not change is left alone.
+It passes the guards. What the apply did not change is left alone. The outcome names its cluster, so a project with
+several clusters needs no --cluster.
 
 \b
 Example:
@@ -49,7 +55,6 @@ def rollback(
     from reconciler.cli.files import read_text
     from reconciler.cli.overriding import Shift, shift, wanted_for
     from reconciler.cli.records import who
-    from reconciler.cli.where import target
     from reconciler.reconcile import Observation, OverrideOrder, rollback_orders
     from reconciler.render.json_outcome import read_undo
 
@@ -62,11 +67,32 @@ def rollback(
     def begin(seen: Observation) -> tuple[OverrideOrder, ...]:
         return rollback_orders(done.before, now=seen.at, who=who(), reason=reason, seconds=seconds)
 
-    given = Shift(
-        begin=begin,
-        end=frozenset(),
-        pairs=frozenset((subject, key) for subject, key, _ in done.before),
-        cluster_id=done.cluster_id,
-    )
-    wanted = wanted_for(target(where), validate, yes=yes, output=output, command="rollback")
+    pairs = frozenset((subject, key) for subject, key, _ in done.before)
+    given = Shift(begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=done.cluster_id)
+    target = _target(where, done, outcome)
+    wanted = wanted_for(target, validate, yes=yes, output=output, command="rollback")
     return shift(console, wanted, given)
+
+
+def _target(where: Where, undo: "Undo", outcome: Path) -> "Target":
+    """The cluster that was chosen, or else the one that the outcome is of.
+
+    Raises:
+        UsageError: The project has several clusters, and none of them is known to be that of the outcome.
+    """
+    from reconciler.cli.where import read_project, target
+
+    if where.cluster is not None or where.by_address:
+        return target(where)
+    project, _, _ = read_project(where)
+    names = project.names
+    if len(names) > 1:
+        by_id = {project.cluster(name).cluster.expected_cluster_id: name for name in names}
+        name = undo.cluster if undo.cluster in names else by_id.get(undo.cluster_id)
+        if name is None:
+            raise UsageError(
+                f"{outcome} is of cluster id {undo.cluster_id}, which {project.path} does not name",
+                hint=f"choose with --cluster ({', '.join(names)}); another cluster id is refused",
+            )
+        where = replace(where, cluster=name)
+    return target(where)

@@ -4,6 +4,7 @@ Connection, expected cluster id, guards, policy and tenants come from here and o
 from the project file, or with ``--config-from REV`` from the project file of that revision.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,6 +68,24 @@ class Target:
     def shown(self) -> str:
         """How to call it in output."""
         return self.name or self.where.bootstrap_server or str(self.where.command_config)
+
+    def command(self, *words: str, chooses_cluster: bool = True) -> str:
+        """A ``kquota`` command about this cluster, for the current folder, quoted for a POSIX shell.
+
+        Args:
+            words: The command with its own arguments.
+            chooses_cluster: Whether the command needs an option to choose among the clusters of the project.
+        """
+        where, options = self.where, list[str]()
+        if where.bootstrap_server is not None:
+            options += ["--bootstrap-server", where.bootstrap_server]
+        if where.command_config is not None:
+            options += ["--command-config", where.command_config]
+        if where.project is not None:
+            options += ["--project", str(where.project)]
+        if chooses_cluster and self.project is not None and len(self.project.names) > 1:
+            options += ["--cluster", self.name]
+        return shlex.join(["kquota", *words, *options])
 
     def client_config(self, console: Console) -> "ClientConfig":
         """How to reach it; warnings about the settings are said here.
@@ -162,7 +181,8 @@ def targets(where: Where, *, untrusted: bool = False) -> tuple[Target, ...]:
     else:
         raise UsageError(
             f"{project.path} has {len(project.names)} clusters",
-            hint=f"choose with --cluster ({', '.join(project.names)}), or take --all",
+            hint=f"choose with --cluster ({', '.join(project.names)})"
+            + (", or use --all" if where.takes_all else ""),
         )
     return tuple(
         Target(

@@ -1,5 +1,6 @@
 """How long to wait before the next try, and what is left of a deadline. Numbers only; nothing here sleeps."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -30,9 +31,15 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadline:
-    """One instant on the monotonic clock by which a call must end."""
+    """One instant on the monotonic clock by which a call must end.
+
+    Attributes:
+        at: The end.
+        refused_at: The end while every address refuses and none ever accepted a connection; at most ``at``.
+    """
 
     at: float
+    refused_at: float = math.inf
 
     def left(self, now: float) -> float:
         """Seconds until the deadline, never below 0."""

@@ -6,9 +6,11 @@ login stays final for the client's whole life: a wrong password is not hammered 
 """
 
 import asyncio
+import math
 import random
 import ssl
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from reconciler.client import metadata
@@ -17,7 +19,7 @@ from reconciler.client.calls import Ask, Broken
 from reconciler.client.config import Address, ClientConfig
 from reconciler.client.connecting import connect
 from reconciler.client.connection import Connection
-from reconciler.client.events import Events, Rebootstrapped, Retried, tell
+from reconciler.client.events import Connecting, Events, Rebootstrapped, Retried, tell
 from reconciler.client.login import Login
 from reconciler.client.nodes import Choice, Nodes
 from reconciler.errors import (
@@ -25,6 +27,7 @@ from reconciler.errors import (
     BrokerError,
     ClientError,
     ConnectError,
+    ConnectionRefused,
     ControllerAway,
     DnsError,
     RequestTimeout,
@@ -85,8 +88,13 @@ class Cluster:
 
     def deadline(self, seconds: float | None, *, least: float = 0.0) -> Deadline:
         """The end of a call that begins now; without ``seconds`` the configured one, but at least ``least``."""
-        given = max(self._config.call_seconds, least) if seconds is None else seconds
-        return Deadline(at=self._clock.monotonic() + given)
+        now = self._clock.monotonic()
+        if seconds is not None:
+            return Deadline(at=now + seconds)
+        return Deadline(
+            at=now + max(self._config.call_seconds, least),
+            refused_at=now + self._config.refused_seconds,
+        )
 
     async def call(
         self, ask: Ask[Answer], *, deadline: Deadline, node: int | None = None
@@ -236,21 +244,26 @@ class Cluster:
         return None
 
     async def _open(self, node: int | None, deadline: Deadline) -> Connection:
-        attempts = _Attempts()
+        attempts = _Attempts(began=self._clock.monotonic())
         while True:
             now = self._clock.monotonic()
             choice = self._choose(node, now)
-            if deadline.passed(now) or choice.wait >= deadline.left(now):
-                raise attempts.gave_up()
+            never_worked = not self._cluster_id
+            refused = never_worked and attempts.refused >= set(self._config.bootstrap)
+            left = min(deadline.left(now), deadline.refused_at - now if refused else math.inf)
+            if left <= 0 or choice.wait >= left:
+                raise attempts.gave_up(now)
             if choice.wait:
                 await self._clock.sleep(choice.wait)
             attempts.tries += 1
+            seconds = deadline.within(self._clock.monotonic(), choice.setup_seconds)
+            tell(
+                self._events.connecting,
+                Connecting(node=_listed(choice.addresses), attempt=attempts.tries, seconds=seconds),
+            )
             try:
-                return await self._set_up(
-                    choice.addresses, deadline.within(self._clock.monotonic(), choice.setup_seconds)
-                )
+                return await self._set_up(choice.addresses, seconds)
             except ClientError as error:
-                self._judge(error, attempts)
                 tell(
                     self._events.retry,
                     Retried(
@@ -261,6 +274,8 @@ class Cluster:
                         reason=error.message,
                     ),
                 )
+                attempts.note(error, choice.addresses)
+                self._judge(error, attempts)
 
     def _judge(self, error: ClientError, attempts: "_Attempts") -> None:
         """Whether setting up may be tried again.
@@ -268,7 +283,6 @@ class Cluster:
         Raises:
             ClientError: The same error, if it may not.
         """
-        attempts.note(error)
         if isinstance(error, AuthenticationError):
             if not attempts.renewed and self.login.forget_token():
                 attempts.renewed = (
@@ -280,8 +294,10 @@ class Cluster:
             raise error
         never_worked = not self._cluster_id
         hopeless = isinstance(error, DnsError) or attempts.suspicious >= SUSPICIOUS_TRIES
-        if not error.retriable or (never_worked and hopeless):
+        if not error.retriable:
             raise error
+        if never_worked and hopeless:
+            raise attempts.gave_up(self._clock.monotonic())
 
     def _choose(self, node: int | None, now: float) -> Choice:
         if node is not None:
@@ -321,7 +337,7 @@ class Cluster:
                 self._take(picture)
         except TimeoutError:
             await self._failed_set_up(addresses, made)
-            listed = ", ".join(str(address) for address in addresses)
+            listed = _listed(addresses)
             raise RequestTimeout(
                 f"no usable connection to {listed} within {seconds:.1f} s",
                 phase="connect",
@@ -374,27 +390,43 @@ def _looks_wrong(error: ClientError) -> bool:
     return isinstance(error, ConnectError | RequestTimeout) and "expect" in error.hint
 
 
-@dataclass(slots=True)
-class _Attempts:
-    """Tries to set up one connection."""
+def _listed(addresses: Iterable[Address]) -> str:
+    return ", ".join(str(address) for address in addresses)
 
+
+@dataclass(slots=True, kw_only=True)
+class _Attempts:
+    """Tries to set up one connection; ``refused`` holds the addresses whose newest try was refused."""
+
+    began: float
     tries: int = 0
     suspicious: int = 0
     renewed: bool = False
+    refused: set[Address] = field(default_factory=set[Address])
     last: ClientError | None = None
 
-    def note(self, error: ClientError) -> None:
+    def note(self, error: ClientError, addresses: Iterable[Address]) -> None:
         """Count a failure. A cause beats a mere timeout, which may only mean that no time was left."""
         error.attempt = self.tries
+        if isinstance(error, ConnectionRefused):
+            self.refused.update(addresses)
+        else:
+            self.refused.difference_update(addresses)
         if self.last is None or not isinstance(error, RequestTimeout):
             self.last = error
         self.suspicious = self.suspicious + 1 if error.hint and _looks_wrong(error) else 0
 
-    def gave_up(self) -> ClientError:
-        """What to tell when the time is over."""
+    def gave_up(self, now: float) -> ClientError:
+        """The error of a call that ends now: the newest cause, with the time and the number of tries in all."""
         if self.last is None:
             return RequestTimeout(
                 "the deadline passed before a connection was made", phase="connect"
             )
         self.last.attempt = self.tries
+        spent = f"{now - self.began:.1f} s"
+        tries = "1 attempt" if self.tries == 1 else f"{self.tries} attempts"
+        if isinstance(self.last, RequestTimeout):
+            self.last.reword(f"no usable connection to {self.last.node} within {spent} ({tries})")
+        else:
+            self.last.reword(f"{self.last.message} ({tries} in {spent})")
         return self.last

@@ -55,6 +55,10 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+REFUSED_SECONDS: Final = 4.0
+"""Long enough for a broker that starts at the same moment, short enough for a person who typed a wrong port."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """How to reach a cluster and who we are. Seconds everywhere; secrets are hidden in every text form.
@@ -67,6 +71,7 @@ class ClientConfig:
         sasl: Given exactly with SASL_PLAINTEXT and SASL_SSL.
         request_seconds: Longest wait for one answer, alter excepted (:data:`ALTER_SECONDS`).
         call_seconds: Deadline of a whole call with all its retries.
+        refused_seconds: When a call gives up while every address refuses and none ever accepted a connection.
         retry: Waits between tries of a call.
         reconnect: Waits between connections to one node.
         setup: Time for setting up a connection; it grows with failures (KIP-601).
@@ -89,6 +94,7 @@ class ClientConfig:
     sasl: Sasl | None = None
     request_seconds: float = 30.0
     call_seconds: float = 60.0
+    refused_seconds: float = REFUSED_SECONDS
     retry: Backoff = RETRY
     reconnect: Backoff = RECONNECT
     setup: Backoff = SETUP
@@ -248,6 +254,7 @@ def _build(settings: Settings, token: TokenSource | None) -> ClientConfig:
         sasl=sasl.from_settings(settings, token) if protocol.startswith("SASL") else None,
         request_seconds=request,
         call_seconds=call,
+        refused_seconds=call if "default.api.timeout.ms" in settings else REFUSED_SECONDS,
         retry=_backoff(settings, "retry.backoff.ms", "retry.backoff.max.ms", 0.1, 1.0),
         reconnect=_backoff(settings, "reconnect.backoff.ms", "reconnect.backoff.max.ms", 0.05, 1.0),
         setup=_backoff(

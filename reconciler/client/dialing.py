@@ -4,6 +4,7 @@ This and ``transport`` are the only places where errors of the operating system 
 """
 
 import asyncio
+import errno
 import importlib
 import os
 import random
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.client.config import Address, ClientConfig
-from reconciler.errors import ConfigError, ConnectError, DnsError
+from reconciler.errors import ConfigError, ConnectError, ConnectionRefused, DnsError
 
 STAGGER_SECONDS: Final = 0.25
 """Connection attempt delay of RFC 8305."""
@@ -96,7 +97,7 @@ async def _resolve(address: Address, config: ClientConfig) -> list[Target]:
 
 async def _race(targets: Sequence[Target], failures: list[str]) -> tuple[socket.socket, Target]:
     """The first to connect wins; a new attempt begins every 250 ms or as soon as one fails."""
-    waiting = list(targets)
+    waiting, refused = list(targets), 0
     tasks: dict[asyncio.Task[socket.socket], Target] = {}
     try:
         while waiting or tasks:
@@ -114,9 +115,12 @@ async def _race(targets: Sequence[Target], failures: list[str]) -> tuple[socket.
                     return task.result(), target
                 except OSError as error:
                     failures.append(f"{target}: {_reason(error)}")
+                    refused += error.errno == errno.ECONNREFUSED
     finally:
         await _abandon(tasks)
-    raise ConnectError(
+    # A name that does not resolve is among the failures, too.
+    kind = ConnectionRefused if refused == len(failures) else ConnectError
+    raise kind(
         f"no connection: {'; '.join(failures)}",
         node=str(targets[0].address),
         hint="check bootstrap.servers, the network and whether the broker is up",

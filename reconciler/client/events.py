@@ -7,6 +7,21 @@ from typing import Final, TypeVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Connecting:
+    """A connection is about to be set up.
+
+    Attributes:
+        node: Every ``host:port`` that is dialed.
+        attempt: Counts the tries so far, from 1.
+        seconds: When this try is given up.
+    """
+
+    node: str
+    attempt: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
     """A transport is up, TLS included; the broker has not been spoken to yet.
 
@@ -96,6 +111,7 @@ def _nothing(_: object, /) -> None:
 class Events:
     """One callable per event. They run on the loop between two steps of the protocol, so they must be quick."""
 
+    connecting: Callable[[Connecting], None] = field(default=_nothing)
     connected: Callable[[Connected], None] = field(default=_nothing)
     disconnected: Callable[[Disconnected], None] = field(default=_nothing)
     authenticated: Callable[[Authenticated], None] = field(default=_nothing)

@@ -110,7 +110,7 @@ class Metrics:
         self._gauge(families.DRIFT_FOUGHT, cluster).set(
             sum(sighting.fought for sighting in one.sightings)
         )
-        self._gauge(families.OVERRIDES_EXPIRED, cluster).set(readings.expired_overrides(one, plan))
+        self._gauge(families.OVERRIDES_EXPIRED, cluster).set(len(one.expired_overrides))
         # Only guards that speak now have a series: which ones spoke in another pass is history.
         self._remove(families.WITHHELD, cluster)
         for guard, count in readings.withheld(one.withheld).items():

@@ -99,7 +99,7 @@ OVERRIDES_EXPIRED: Final = Family(
     name="kquota_overrides_expired",
     kind=Kind.GAUGE,
     labels=_C,
-    help="Pairs whose override has ended and whose declared value was not written again.",
+    help="Pairs whose override has ended and whose value is still live.",
 )
 PASSES: Final = Family(
     name="kquota_passes_total",

@@ -68,18 +68,6 @@ def sanitized(user: str) -> str:
     return quote(user, safe="-_.", errors="replace").replace("~", "%7E")
 
 
-def expired_overrides(one: Pass, plan: Plan) -> int:
-    """Pairs whose override ended and whose declared value is still not in force after the pass."""
-    ended = Cause.OVERRIDE_EXPIRED
-    reported = sum(not finding.ignored for finding in plan.found(ended))
-    kept_back = sum(held.change.cause is ended for held in one.withheld)
-    done = 0 if one.outcome is None else sum(
-        pair.change.cause is ended and pair.is_done for pair in one.outcome.pairs
-    )  # fmt: skip
-    planned = sum(change.cause is ended for change in plan.changes)
-    return reported + kept_back + planned - done
-
-
 def verdict(one: Pass) -> tuple[str, str]:
     """``(result, reason)`` of a pass: words of a small set, never a message."""
     if one.error is not None:

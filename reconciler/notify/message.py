@@ -9,6 +9,7 @@ from typing import Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.vigil import Sighting
 from reconciler.render.documents import Json, entity_json, value_json
@@ -43,6 +44,7 @@ class Drifted:
         since: When it was first seen, in seconds since the epoch.
         fought: Whether it was corrected so often that we gave up.
         corrections: When it was corrected within the last while, and the foreign value that was there instead.
+        is_expired_override: Whether the live value is that of an override, which ended at ``since``.
     """
 
     entity: Entity
@@ -52,6 +54,7 @@ class Drifted:
     since: float
     fought: bool = False
     corrections: tuple[tuple[float, float | None], ...] = ()
+    is_expired_override: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +113,25 @@ class Message:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def drift_of(cluster: str, cluster_id: str, sightings: Sequence[Sighting]) -> Drift:
-    """What of the sightings is confirmed and so to be spoken of."""
+def drift_of(
+    cluster: str,
+    cluster_id: str,
+    sightings: Sequence[Sighting],
+    expired_overrides: Sequence[ExpiredOverride] = (),
+) -> Drift:
+    """The confirmed sightings and the expired overrides of a cluster, as the content of a message."""
     pairs = [
+        Drifted(
+            entity=expired.override.entity,
+            key=expired.override.key,
+            expected=expired.expected,
+            live=expired.live,
+            since=expired.override.until,
+            is_expired_override=True,
+        )
+        for expired in expired_overrides
+    ]
+    pairs += [
         Drifted(
             entity=one.entity,
             key=one.key,
@@ -158,6 +177,7 @@ def _pair(one: Drifted) -> dict[str, Json]:
         "live": value_json(one.live),
         "since": instant(one.since),
         "fought": one.fought,
+        "expiredOverride": one.is_expired_override,
         "corrections": [
             {"at": instant(at), "overwrote": value_json(value)} for at, value in one.corrections
         ],

@@ -27,7 +27,16 @@ def headline(message: Message) -> str:
         lasted = age(max(message.at - message.since, 0.0))
         return f"{cluster}: {count(message.resolved, 'quota')} as applied again, after {lasted}"
     pairs = message.drift.pairs
-    return f"{cluster}: {count(len(pairs), 'quota')} {_CHANGES[message.event]}"
+    expired = sum(pair.is_expired_override for pair in pairs)
+    parts = [
+        f"{count(number, 'quota')} {words}"
+        for number, words in (
+            (len(pairs) - expired, _CHANGES[message.event]),
+            (expired, "with the value of an override that has ended"),
+        )
+        if number
+    ]
+    return f"{cluster}: {', '.join(parts)}"
 
 
 def lines(message: Message) -> list[str]:
@@ -44,7 +53,8 @@ def _line(one: Drifted) -> str:
     if len(name) > LONGEST_NAME:
         name = name[: LONGEST_NAME - 1] + "…"
     values = f"{limit(one.key, one.expected)} -> {limit(one.key, one.live)}"
-    return f"{name} {one.key.value}: {values}, since {instant(one.since)}{_fight(one)}"
+    since = "override ended" if one.is_expired_override else "since"
+    return f"{name} {one.key.value}: {values}, {since} {instant(one.since)}{_fight(one)}"
 
 
 def _fight(one: Drifted) -> str:

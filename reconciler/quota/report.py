@@ -13,6 +13,7 @@ from reconciler.quota.advice import Warning as Advice
 from reconciler.quota.basis import Basis
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.entity import Entity
+from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.guards import Violation
 from reconciler.quota.impact import Impact
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
@@ -234,6 +235,7 @@ class Pass:
         withheld: What guards did not let through, in plan order.
         waiting: Drift that would be corrected but not yet, or no longer: seen too rarely, corrected too often.
         sightings: Drifted pairs with their past; kept up by whoever runs the loop.
+        expired_overrides: Overrides that have ended and whose value is still live after the pass.
         live: What the cluster had at the last look of this pass; ``None`` where it was not asked.
         drift_since: When drift was first seen, per pair, as the records had it before this pass.
         error: Why the pass broke off.
@@ -247,6 +249,7 @@ class Pass:
     withheld: tuple[Withheld, ...] = field(default=(), repr=False)
     waiting: tuple[Change, ...] = field(default=(), repr=False)
     sightings: tuple[Sighting, ...] = field(default=(), repr=False)
+    expired_overrides: tuple[ExpiredOverride, ...] = field(default=(), repr=False)
     live: State | None = field(default=None, repr=False)
     drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float], repr=False)
     error: KquotaError | None = None

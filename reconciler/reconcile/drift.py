@@ -1,14 +1,16 @@
-"""Drift by itself: what somebody changed behind our back, whatever the documents say today."""
+"""Drift without documents: live values that differ from those applied last, and values of overrides that have ended."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler.errors import KquotaError
-from reconciler.quota.change import Finding
+from reconciler.quota.change import Finding, Plan
 from reconciler.quota.desired import Declaration, Desired, merge
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.expired_overrides import ExpiredOverride, expired_overrides
+from reconciler.quota.keys import COLUMNS, Key, same_value
+from reconciler.quota.owned import Override
 from reconciler.quota.plan import compare
-from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.quota.report import Pass, Verdict
 from reconciler.quota.state import limits_of
 from reconciler.reconcile import records
@@ -26,11 +28,23 @@ async def drift(ports: Ports, orders: Orders) -> tuple[Finding, ...]:
         ClientError: The cluster cannot be asked.
     """
     seen = await observe(ports, orders)
-    rules = replace(rules_for(orders, seen), policy=Policy.OBSERVE)
-    plan = compare(
-        desired=as_applied(seen), owned=seen.owned, live=seen.live, rules=rules, now=seen.at
-    )
+    plan = _compared(seen, rules_for(orders, seen))
     return tuple(one for one in plan.found(Cause.DRIFT) if not one.ignored)
+
+
+def expired(seen: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
+    """The overrides that have ended and whose value is still live, whatever documents say."""
+    return expired_overrides(_compared(seen, rules), seen.owned)
+
+
+def _compared(seen: Observation, rules: Rules) -> Plan:
+    return compare(
+        desired=as_applied(seen),
+        owned=seen.owned,
+        live=seen.live,
+        rules=replace(rules, policy=Policy.OBSERVE),
+        now=seen.at,
+    )
 
 
 async def look(ports: Ports, orders: Orders, *, cluster: str, notes: bool) -> Pass:
@@ -59,6 +73,9 @@ async def look(ports: Ports, orders: Orders, *, cluster: str, notes: bool) -> Pa
     return Pass(
         cluster=cluster,
         preview=None if prepared is None else prepared.preview,
+        expired_overrides=()
+        if prepared is None
+        else expired_overrides(prepared.plan, prepared.seen.owned),
         live=None if prepared is None else prepared.seen.live,
         drift_since={} if prepared is None else prepared.seen.owned.drift_since,
         error=failure,
@@ -74,13 +91,16 @@ async def note_drift(ports: Ports, prepared: Prepared) -> None:
 
 
 def as_applied(seen: Observation) -> Desired:
-    """Documents that would ask for exactly what we applied last."""
+    """Documents that would ask for exactly what we applied last; under an override, for what was declared when it began."""
     made: list[Declaration] = []
+    overrides = seen.owned.overrides
     for subject, record in seen.owned.records.items():
         columns = [
-            (key, value, owner)
+            (key, declared, owner)
             for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
-            if value is not None and owner is not None
+            if value is not None
+            and owner is not None
+            and (declared := _declared(value, overrides.get((subject, key)), seen)) is not None
         ]
         for owner in dict.fromkeys(one for _, _, one in columns):
             values: Mapping[Key, float] = {k: v for k, v, o in columns if o == owner}
@@ -93,3 +113,17 @@ def as_applied(seen: Observation) -> Desired:
                 )
             )
     return merge(made)
+
+
+def _declared(applied: float, override: Override | None, seen: Observation) -> float | None:
+    """What a document declared where an override applied another value.
+
+    A value that is neither the override's nor the declared one, after the end of the override, is drift from what was
+    applied last.
+    """
+    if override is None:
+        return applied
+    key = override.key
+    live = seen.live.value(override.entity, key)
+    is_known = any(same_value(key, live, value) for value in (override.value, override.declared))
+    return override.declared if seen.at < override.until or is_known else applied

@@ -11,6 +11,7 @@ from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.budgets import Allotment
 from reconciler.quota.change import Change, Finding, Plan
 from reconciler.quota.desired import Desired
+from reconciler.quota.expired_overrides import ExpiredOverride, expired_overrides
 from reconciler.quota.guards import Guard, Guards, Violation, check
 from reconciler.quota.owned import Owned
 from reconciler.quota.policy import Action, Cause
@@ -105,6 +106,7 @@ async def run_pass(
         outcome=outcome,
         withheld=withheld,
         waiting=waiting,
+        expired_overrides=() if prepared is None else _expired(prepared, outcome),
         drift_since={} if prepared is None else prepared.seen.owned.drift_since,
         live=None if prepared is None else _last_seen(prepared.seen.live, outcome),
         error=failure,
@@ -180,6 +182,13 @@ def _last_seen(live: State, outcome: Outcome | None) -> State:
         for one in outcome.pairs
         if one.seen is not Seen.UNCHECKED
     )
+
+
+def _expired(prepared: Prepared, outcome: Outcome | None) -> tuple[ExpiredOverride, ...]:
+    """The expired overrides that the pass did not revert."""
+    pairs = () if outcome is None else outcome.pairs
+    reverted = {(one.change.entity, one.change.key) for one in pairs if one.is_done}
+    return expired_overrides(prepared.plan, prepared.seen.owned, reverted=reverted)
 
 
 def _without_new_drift(prepared: Prepared) -> Prepared:

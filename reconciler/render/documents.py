@@ -9,6 +9,7 @@ wrong types, cut-off text, another kind, a newer format.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final, NoReturn, TypeAlias
 
 from reconciler import foreign_json
@@ -169,6 +170,15 @@ class Reader:
         if isinstance(self.value, str):
             return _SPECIAL[self.value] if self.value in _SPECIAL else self.fail("a quota value")
         return self.number()
+
+    def instant(self) -> float:
+        """What :func:`~reconciler.render.units.instant` wrote, in seconds since the epoch; it keeps whole seconds."""
+        expected = "an instant such as 2025-11-21T12:00:00Z"
+        try:
+            when = datetime.fromisoformat(self.text())
+        except ValueError:
+            self.fail(expected)
+        return when.timestamp() if when.tzinfo is not None else self.fail(expected)
 
     def entity(self) -> Entity:
         """What :func:`entity_json` wrote."""

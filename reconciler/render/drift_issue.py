@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.change import Finding
+from reconciler.quota.expired_overrides import ExpiredOverride
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Override
 from reconciler.render.documents import Reader, load
 from reconciler.render.names import entity_text, escaped, markdown, prose
 from reconciler.render.read_preview import read_finding
@@ -23,6 +26,12 @@ _ADVICE: Final = (
 )
 
 
+_OVERRIDE_ADVICE: Final = (
+    "To write the expected values of expired overrides: `kquota override end --expired`. To keep a value: begin the"
+    " override again with a new end, or declare the value."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftReport:
     """What ``kquota drift --format json`` said.
@@ -31,19 +40,31 @@ class DriftReport:
         cluster_id: Which cluster.
         checked_at: When it was looked at, as text.
         findings: What differs, in document order; ignored pairs are not in it.
+        expired_overrides: Overrides that have ended and whose value is still live.
     """
 
     cluster_id: str
     checked_at: str
     findings: tuple[Finding, ...]
+    expired_overrides: tuple[ExpiredOverride, ...] = ()
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Rows of the issue's table."""
+        return (*map(_row, self.findings), *map(_expired_row, self.expired_overrides))
 
     @property
     def facts(self) -> str:
-        """What decides whether there is something new to tell."""
-        return "\n".join(
+        """What decides whether the issue has to change."""
+        drift = [
             f"{entity_text(one.entity)} {one.key} {one.applied!r} {one.live!r}"
             for one in self.findings
-        )
+        ]
+        expired = [
+            f"{entity_text(one.override.entity)} {one.override.key} {one.expected!r} {one.live!r} expired override"
+            for one in self.expired_overrides
+        ]
+        return "\n".join([*drift, *expired])
 
 
 def read_drift(text: str, *, where: str) -> DriftReport:
@@ -62,6 +83,31 @@ def read_drift(text: str, *, where: str) -> DriftReport:
         cluster_id=fields["clusterId"].text(),
         checked_at=fields["checkedAt"].text(),
         findings=tuple(one for one in found if not one.ignored),
+        expired_overrides=tuple(
+            _expired_override(one) for one in fields["expiredOverrides"].items()
+        )
+        if "expiredOverrides" in fields
+        else (),
+    )
+
+
+def _expired_override(reader: Reader) -> ExpiredOverride:
+    row = reader.fields(
+        "entity", "text", "key", "expected", "live", "until", "who", "reason", "document"
+    )
+    live = row["live"].quota_value()
+    return ExpiredOverride(
+        override=Override(
+            entity=row["entity"].entity(),
+            key=Key(row["key"].one_of({key.value: key for key in Key})),
+            value=live,
+            until=row["until"].instant(),
+            who=row["who"].text(),
+            reason=row["reason"].text(),
+        ),
+        expected=row["expected"].quota_value(),
+        live=live,
+        document=row["document"].text(),
     )
 
 
@@ -85,23 +131,35 @@ def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, det
         limit_characters: Most characters of the whole text.
         details: A Markdown link to the run, or "".
     """
-    many = count(len(report.findings), "live value")
     opening = [
         head,
-        f"**Cluster {markdown(report.cluster_id)}: {many} not as applied last.**",
+        f"**Cluster {markdown(report.cluster_id)}: {_summary(report)}.**",
         "",
         f"Looked at {prose(report.checked_at)}. {details}".rstrip(),
         "",
-        "| entity | key | applied | | live | first seen | document |",
-        "|-|-|-:|-|-:|-|-|",
+        "| entity | key | expected | | live | since | document | override |",
+        "|-|-|-:|-|-:|-|-|-|",
     ]
     closing = [
         "",
+        *([_OVERRIDE_ADVICE, ""] if report.expired_overrides else []),
         _ADVICE,
         "",
         f"<sub>{PER_BROKER}</sub>",
     ]
-    return _fitted(opening, report.findings, closing, limit_characters)
+    return _fitted(opening, report.rows, closing, limit_characters)
+
+
+def _summary(report: DriftReport) -> str:
+    parts = [
+        f"{count(number, noun)} {words}"
+        for number, noun, words in (
+            (len(report.findings), "live value", "not as applied last"),
+            (len(report.expired_overrides), "override", "expired and still live"),
+        )
+        if number
+    ]
+    return ", ".join(parts)
 
 
 def recovered_markdown(report: DriftReport, *, details: str) -> str:
@@ -110,16 +168,15 @@ def recovered_markdown(report: DriftReport, *, details: str) -> str:
     return f"{said} {details}".rstrip() + "\n"
 
 
-def _fitted(opening: list[str], found: Sequence[Finding], closing: list[str], most: int) -> str:
+def _fitted(opening: list[str], table: Sequence[str], closing: list[str], most: int) -> str:
     room = most - sum(len(line) + 1 for line in [*opening, *closing]) - 60
     rows: list[str] = []
-    for one in found:
-        row = _row(one)
+    for row in table:
         room -= len(row) + 1
         if room < 0:
             break
         rows.append(row)
-    missing = len(found) - len(rows)
+    missing = len(table) - len(rows)
     more = ["", f"… and {count(missing, 'row')} more."] if missing else []
     return "\n".join([*opening, *rows, *more, *closing]) + "\n"
 
@@ -129,5 +186,15 @@ def _row(one: Finding) -> str:
     document = "" if one.owner is None else markdown(one.owner.document)
     return (
         f"| {markdown(entity_text(one.entity))} | {markdown(str(one.key))} | {prose(limit(one.key, one.applied))}"
-        f" | → | {prose(limit(one.key, one.live))} | {prose(since)} | {document} |"
+        f" | → | {prose(limit(one.key, one.live))} | {prose(since)} | {document} | |"
+    )
+
+
+def _expired_row(one: ExpiredOverride) -> str:
+    override = one.override
+    who = f"ended; by {override.who}: {override.reason}"
+    return (
+        f"| {markdown(entity_text(override.entity))} | {markdown(str(override.key))}"
+        f" | {prose(limit(override.key, one.expected))} | → | {prose(limit(override.key, one.live))}"
+        f" | {prose(instant(override.until))} | {markdown(one.document)} | {markdown(who)} |"
     )

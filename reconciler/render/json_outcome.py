@@ -82,11 +82,13 @@ class Undo:
     """What a rollback needs of an outcome.
 
     Attributes:
+        cluster: Name of the cluster in the project file; "" = not on record.
         cluster_id: Which cluster it was.
         digest: Of the plan that was applied.
         before: Pairs that may have been changed, with the values from before, in plan order.
     """
 
+    cluster: str
     cluster_id: str
     digest: str
     before: tuple[tuple[Entity, Key, float | None], ...]
@@ -118,6 +120,10 @@ def read_undo(text: str, *, where: str) -> Undo:
         _ = row["after"].quota_value()
         if word in _MAY_HAVE_CHANGED:
             before.append(pair)
+    origin = fields["origin"].fields("who", "commit", "toolVersion", optional=("cluster",))
     return Undo(
-        cluster_id=fields["clusterId"].text(), digest=fields["digest"].text(), before=tuple(before)
+        cluster=origin["cluster"].text() if "cluster" in origin else "",
+        cluster_id=fields["clusterId"].text(),
+        digest=fields["digest"].text(),
+        before=tuple(before),
     )

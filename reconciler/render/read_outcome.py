@@ -1,6 +1,5 @@
 """Reading an outcome whole, to show it; ``json_outcome.read_undo`` reads what a rollback needs."""
 
-from datetime import datetime
 from typing import Final
 
 from reconciler.quota.change import Change
@@ -36,8 +35,8 @@ def read_outcome(text: str, *, where: str) -> Outcome:
         recorded=fields["recorded"].truth(),
         interrupted=fields["interrupted"].truth(),
         failure=fields["failure"].text(),
-        started_at=_instant(fields["startedAt"]),
-        ended_at=_instant(fields["endedAt"]),
+        started_at=fields["startedAt"].instant(),
+        ended_at=fields["endedAt"].instant(),
         origin=Origin(
             who=origin["who"].text(),
             commit=origin["commit"].text(),
@@ -94,10 +93,3 @@ def _result(reader: Reader, row: dict[str, Reader]) -> Result | None:
             return Unknown(why=row["why"].text())
         case _:
             return None
-
-
-def _instant(reader: Reader) -> float:
-    try:
-        return datetime.fromisoformat(reader.text()).timestamp()
-    except ValueError:
-        reader.fail("an instant such as 2025-11-21T12:00:00Z")

@@ -7,7 +7,6 @@ sentence that we know how to derive must be the derived one, so that a made-up d
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.quota.advice import Warning as Advice
@@ -75,7 +74,7 @@ def read_preview(text: str, *, where: str) -> Preview:
         impact=_impact(fields, applied),
         warnings=_list(fields["warnings"], Reader.text),
         advice=_list(fields["advice"], _advice),
-        snapshot_at=_instant(fields["snapshotTakenAt"]) if "snapshotTakenAt" in fields else None,
+        snapshot_at=fields["snapshotTakenAt"].instant() if "snapshotTakenAt" in fields else None,
     )
     _check_sums(fields, preview)
     return preview
@@ -133,7 +132,7 @@ def read_finding(reader: Reader, section: str) -> Finding:
         action=_ACTIONS.get(section, Action.REPORT),
         claim=_claim(row, subject),
         owner=None if document is None else Owner(document=row["document"].text()),
-        since=None if row["since"].value is None else _instant(row["since"]),
+        since=None if row["since"].value is None else row["since"].instant(),
         note=row["note"].text(),
         ignored=section == "ignored",
     )
@@ -344,14 +343,3 @@ def _told(reader: Reader, when: float) -> str:
         return instant(when)
     except (OverflowError, OSError, ValueError):
         reader.fail("a time that a calendar has")
-
-
-def _instant(reader: Reader) -> float:
-    """What :func:`~reconciler.render.units.instant` wrote; it keeps whole seconds."""
-    try:
-        when = datetime.fromisoformat(reader.text())
-    except ValueError:
-        reader.fail("an instant such as 2025-11-21T12:00:00Z")
-    if when.tzinfo is None:
-        reader.fail("an instant such as 2025-11-21T12:00:00Z")
-    return when.timestamp()

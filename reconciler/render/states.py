@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.quota.change import Finding
 from reconciler.quota.entity import LEVEL_NAMES
+from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.precedence import Effective, Principal, Resolution
 from reconciler.quota.state import State, set_values
 from reconciler.quota.twins import Twin
@@ -174,11 +175,25 @@ SHOWN_DRIFT: Final = 1_000
 
 
 def drift_text(
-    findings: Sequence[Finding], *, now: float, style: Style = PLAIN, verbose: bool = False
+    findings: Sequence[Finding],
+    expired_overrides: Sequence[ExpiredOverride] = (),
+    *,
+    now: float,
+    style: Style = PLAIN,
+    verbose: bool = False,
 ) -> str:
-    """What changed behind our back, since when; long lists are shown whole with ``verbose``."""
+    """Drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
+    drift = _drift_lines(findings, now=now, style=style, verbose=verbose)
+    expired = _expired_lines(expired_overrides, now=now, style=style, verbose=verbose)
+    between = [""] if drift and expired else []
+    return "\n".join([*drift, *between, *expired] or ["No drift."]) + "\n"
+
+
+def _drift_lines(
+    findings: Sequence[Finding], *, now: float, style: Style, verbose: bool
+) -> list[str]:
     if not findings:
-        return "No drift.\n"
+        return []
     shown = findings if verbose else findings[:SHOWN_DRIFT]
     rows: list[list[Cell | str]] = [
         [
@@ -195,13 +210,55 @@ def drift_text(
     ]
     heads = ("", "ENTITY", "KEY", "APPLIED", "", "LIVE", "", "DOCUMENT")
     title = style.paint(f"Drift: {count(len(findings), 'pair')}", "bold", "yellow")
-    left_out = len(findings) - len(shown)
-    more = [f"and {left_out:,} more (--verbose shows all)"] if left_out else []
-    return "\n".join([title, *table(rows, heads=heads, style=style), *more]) + "\n"
+    return [
+        title,
+        *table(rows, heads=heads, style=style),
+        *_more(len(findings) - len(shown)),
+    ]
+
+
+def _expired_lines(
+    expired_overrides: Sequence[ExpiredOverride], *, now: float, style: Style, verbose: bool
+) -> list[str]:
+    if not expired_overrides:
+        return []
+    shown = expired_overrides if verbose else expired_overrides[:SHOWN_DRIFT]
+    rows: list[list[Cell | str]] = [
+        [
+            Cell(text="!", colours=("yellow",)),
+            entity_text(override.entity),
+            str(override.key),
+            Cell(text=limit(override.key, expired.expected), right=True),
+            "->",
+            Cell(text=limit(override.key, expired.live), right=True),
+            f"ended {age(now - override.until)} ago",
+            escaped(override.who),
+            escaped(override.reason),
+        ]
+        for expired in shown
+        for override in (expired.override,)
+    ]
+    heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "OVERRIDE", "WHO", "REASON")
+    many = count(len(expired_overrides), "override")
+    title = style.paint(f"Expired and still live: {many}", "bold", "yellow")
+    return [
+        title,
+        *table(rows, heads=heads, style=style),
+        *_more(len(expired_overrides) - len(shown)),
+    ]
+
+
+def _more(omitted: int) -> list[str]:
+    return [f"and {omitted:,} more (--verbose shows all)"] if omitted else []
 
 
 def drift_document(
-    findings: Sequence[Finding], *, cluster_id: str, now: float, twins: Iterable[Twin] = ()
+    findings: Sequence[Finding],
+    expired_overrides: Sequence[ExpiredOverride] = (),
+    *,
+    cluster_id: str,
+    now: float,
+    twins: Iterable[Twin] = (),
 ) -> dict[str, Json]:
     """The same as JSON, with the other spellings of addresses that are ours."""
     return {
@@ -210,6 +267,7 @@ def drift_document(
         "clusterId": cluster_id,
         "checkedAt": instant(now),
         "drift": [finding_row(one) for one in findings],
+        "expiredOverrides": [_expired_row(expired) for expired in expired_overrides],
         "twins": [
             {
                 "entity": entity_json(twin.entity),
@@ -218,6 +276,21 @@ def drift_document(
             }
             for twin in twins
         ],
+    }
+
+
+def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
+    override = expired.override
+    return {
+        "entity": entity_json(override.entity),
+        "text": entity_text(override.entity),
+        "key": str(override.key),
+        "expected": value_json(expired.expected),
+        "live": value_json(expired.live),
+        "until": instant(override.until),
+        "who": override.who,
+        "reason": override.reason,
+        "document": expired.document,
     }
 
 

@@ -8,7 +8,7 @@ from reconciler.cli import command_docs
 from reconciler.cli.main import COMMANDS, main
 
 PAGE = Path(__file__).parents[2] / command_docs.PATH
-OVERRIDES = ("override set", "override list", "override remove")
+OVERRIDES = ("override set", "override list", "override end")
 
 
 def test_the_page_is_up_to_date():

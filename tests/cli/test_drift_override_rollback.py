@@ -1,12 +1,14 @@
 """What changes outside the documents: drift, overrides of the night shift, rollbacks."""
 
 import json
+import shlex
+from pathlib import Path
 
 import pytest
 
 from reconciler.sandbox import Fault
 from reconciler.sandbox.faults import CutBefore
-from tests.cli.projects import manifests, project, quota
+from tests.cli.projects import CLUSTER, manifests, project, quota
 
 USER_A = (("user", "a"),)
 TEN = 10485760.0
@@ -81,7 +83,7 @@ def test_an_override_holds_against_an_apply_and_is_listed_and_ends(kquota, appli
     assert "INC-1" in listed
     (row,) = json.loads(kquota("override", "list", "--format", "json").out)["overrides"]
     assert (row["value"], row["declared"], row["expired"]) == (52428800, 10485760, False)
-    assert kquota("override", "remove", "user=a", "--yes").code == 0
+    assert kquota("override", "end", "user=a", "--yes").code == 0
     assert rate(sandbox) == TEN
     assert "no overrides" in kquota("override", "list").out
     assert kquota("plan", "--detailed-exitcode").code == 0
@@ -100,7 +102,7 @@ def test_an_override_of_what_nobody_declares_brings_back_what_was_there(kquota, 
     words = ("--for", "1h", "--reason", "x", "--yes")
     assert kquota("override", "user=z", "consumer_byte_rate=4Ki", *words).code == 0
     assert sandbox.values()[("user", "z"),]["consumer_byte_rate"] == 4096.0
-    assert kquota("override", "remove", "user=z", "--yes").code == 0
+    assert kquota("override", "end", "user=z", "--yes").code == 0
     assert sandbox.values()[("user", "z"),]["consumer_byte_rate"] == 2048.0
 
 
@@ -108,7 +110,7 @@ def test_an_override_may_lift_a_limit_for_a_while(kquota, applied, sandbox):
     words = ("--for", "1h", "--reason", "x", "--yes")
     assert kquota("override", "user=a", "producer_byte_rate=unset", *words).code == 0
     assert sandbox.values() == {}
-    assert kquota("override", "remove", "user=a", "producer_byte_rate", "--yes").code == 0
+    assert kquota("override", "end", "user=a", "producer_byte_rate", "--yes").code == 0
     assert rate(sandbox) == TEN
 
 
@@ -137,7 +139,7 @@ def test_an_override_works_although_the_manifests_are_broken(kquota, applied, sa
         (("user=a", "--for", "1h", "--reason", "x", "--yes"), "KEY=VALUE"),
         (("ip=1.2.3.4", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x", "--yes"), "does not belong"),
         (("user=a", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x"), "--yes"),
-        (("remove", "user=nobody", "--yes"), "there is no override of user=nobody"),
+        (("end", "user=nobody", "--yes"), "there is no override of user=nobody"),
     ],
 )  # fmt: skip
 def test_a_wrong_override_is_refused_in_words(kquota, applied, arguments, said):
@@ -226,3 +228,175 @@ def test_another_spelling_of_a_declared_address_is_told_by_plan_and_drift(kquota
     assert (drifted.code, command in drifted.err) == (2, True)
     (twin,) = json.loads(kquota("drift", "--format", "json").out)["twins"]
     assert command.partition(" --alter ")[2] in twin["removal"]
+
+
+# ---- overrides that have ended ---------------------------------------------------------------
+
+BRIEFLY = ("--for", "1ms", "--reason", "INC-7", "--yes")
+
+
+@pytest.fixture
+def expired(kquota, applied, sandbox):
+    """A project whose only override has ended, and its value is still live."""
+    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *BRIEFLY).code == 0
+    assert rate(sandbox) == 5 * TEN
+    return applied
+
+
+def test_drift_reports_an_expired_override_that_is_still_live(kquota, expired, sandbox):
+    ran = kquota("drift", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "Expired and still live: 1 override" in ran.out
+    assert "10485760 (10 MiB/s)  ->  52428800 (50 MiB/s)" in ran.out
+    assert "INC-7" in ran.out
+    assert "No drift" not in ran.out
+    assert "kquota override end --expired" in ran.err
+    assert rate(sandbox) == 5 * TEN
+
+
+def test_the_json_of_drift_has_expired_overrides_beside_drift(kquota, expired):
+    ran = kquota("drift", "--detailed-exitcode", "--format", "json")
+    document = json.loads(ran.out)
+    assert ran.code == 2
+    assert document["drift"] == []
+    (row,) = document["expiredOverrides"]
+    assert (row["expected"], row["live"], row["reason"]) == (10485760, 52428800, "INC-7")
+    assert row["document"] == "team/a"
+
+
+def test_a_limit_that_an_expired_override_took_away_comes_back(kquota, applied, sandbox):
+    assert kquota("override", "user=a", "producer_byte_rate=unset", *BRIEFLY).code == 0
+    assert rate(sandbox) is None
+    assert kquota("drift", "--detailed-exitcode").code == 2
+    assert kquota("override", "end", "--expired", "--yes").code == 0
+    assert rate(sandbox) == TEN
+
+
+def test_an_override_in_force_is_neither_drift_nor_expired(kquota, applied):
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *words).code == 0
+    ran = kquota("drift", "--detailed-exitcode")
+    assert (ran.code, "No drift." in ran.out) == (0, True)
+    assert kquota("doctor").code == 0
+
+
+def test_doctor_reports_an_expired_override_with_exit_code_2(kquota, expired):
+    ran = kquota("doctor")
+    assert ran.code == 2
+    assert "still live: user=a producer_byte_rate" in ran.out
+    assert "kquota override end --expired" in ran.out
+
+
+def test_a_schedule_reverts_expired_overrides_and_leaves_the_others(kquota, expired, sandbox):
+    sandbox.seed({(("user", "z"),): {"consumer_byte_rate": 2048.0}})
+    assert kquota("override", "user=z", "consumer_byte_rate=4Ki", *BRIEFLY).code == 0
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    assert kquota("override", "user=y", "consumer_byte_rate=8Ki", *words).code == 0
+    assert kquota("override", "end", "--expired", "--yes").code == 0
+    assert sandbox.values() == {
+        USER_A: {"producer_byte_rate": TEN},
+        (("user", "z"),): {"consumer_byte_rate": 2048.0},
+        (("user", "y"),): {"consumer_byte_rate": 8192.0},
+    }
+    assert kquota("drift", "--detailed-exitcode").code == 0
+    assert kquota("doctor").code == 0
+    again = kquota("override", "end", "--expired", "--yes")
+    assert (again.code, sandbox.values()[USER_A]) == (0, {"producer_byte_rate": TEN})
+
+
+def test_an_expired_override_ends_from_the_records_where_no_manifest_can_be_read(
+    kquota, expired, sandbox
+):
+    manifests(expired, "nonsense: [")
+    assert kquota("override", "end", "--expired", "--yes").code == 0
+    assert rate(sandbox) == TEN
+
+
+def test_an_override_in_force_ends_from_the_records_where_no_manifest_can_be_read(
+    kquota, applied, sandbox
+):
+    words = ("--for", "1h", "--reason", "x", "--yes")
+    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *words).code == 0
+    manifests(applied, "nonsense: [")
+    assert kquota("override", "end", "user=a", "--yes").code == 0
+    assert rate(sandbox) == TEN
+
+
+def test_the_declared_value_that_another_tool_wrote_back_is_no_drift(kquota, expired, sandbox):
+    sandbox.seed({USER_A: {"producer_byte_rate": TEN}})
+    assert kquota("drift", "--detailed-exitcode").code == 0
+    sandbox.seed({USER_A: {"producer_byte_rate": 7.0}})
+    assert kquota("drift", "--detailed-exitcode").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--expired", "user=a"), "leave out the entity"),
+        (("--expired", "--kubernetes"), "the operator reverts expired overrides by itself"),
+        ((), "name one entity of one cluster"),
+        (("user=a", "--all"), "name one entity of one cluster"),
+    ],
+)
+def test_what_end_cannot_do_is_refused_with_the_next_step(kquota, applied, arguments, message):
+    ran = kquota("override", "end", *arguments, "--yes")
+    assert ran.code == 1
+    assert message in ran.err
+
+
+# ---- a project with several clusters ---------------------------------------------------------
+
+
+@pytest.fixture
+def two_clusters(kquota, folder, sandbox):
+    """A project with two clusters, of which `prod` runs; one document, applied."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    other = CLUSTER.format(name="other", bootstrap="127.0.0.1:1")
+    with (folder / "kquota.yaml").open("a") as file:
+        file.write("---\n" + other)
+    return folder
+
+
+def undo_command(ran) -> list[str]:
+    (line,) = [line for line in ran.err.splitlines() if line.startswith("to undo this: ")]
+    return shlex.split(line.removeprefix("to undo this: "))
+
+
+def test_the_printed_undo_command_works_as_printed(kquota, two_clusters, sandbox):
+    program, *arguments = undo_command(kquota("apply", "--cluster", "prod", "--yes"))
+    assert (program, arguments[0], "--cluster" in arguments) == ("kquota", "rollback", False)
+    assert kquota(*arguments, "--yes").code == 0
+    assert rate(sandbox) is None
+
+
+def test_the_printed_undo_command_names_brokers_that_were_named(kquota, folder, sandbox):
+    manifests(folder, quota("a"))
+    ran = kquota("apply", "--bootstrap-server", sandbox.bootstrap, "--yes", "quotas")
+    _, *arguments = undo_command(ran)
+    assert kquota(*arguments, "--yes").code == 0
+    assert rate(sandbox) is None
+
+
+def test_an_outcome_without_a_name_is_known_by_the_cluster_id(kquota, two_clusters, sandbox):
+    _, _, path = undo_command(kquota("apply", "--cluster", "prod", "--yes"))
+    document = json.loads(Path(path).read_text())
+    del document["origin"]["cluster"]
+    Path(path).write_text(json.dumps(document))
+    ran = kquota("rollback", path, "--yes")
+    assert ran.code == 1
+    assert "choose with --cluster (other, prod)" in ran.err
+    text = (two_clusters / "kquota.yaml").read_text()
+    known = f"spec:\n  expectedClusterId: {document['clusterId']}\n  bootstrapServers: {sandbox.bootstrap}"
+    (two_clusters / "kquota.yaml").write_text(
+        text.replace(f"spec:\n  bootstrapServers: {sandbox.bootstrap}", known)
+    )
+    assert kquota("rollback", path, "--yes").code == 0
+    assert rate(sandbox) is None
+
+
+@pytest.mark.parametrize("command", [("describe",), ("override", "list"), ("plan",)])
+def test_the_hint_names_all_only_where_the_command_has_it(kquota, two_clusters, command):
+    ran = kquota(*command)
+    assert ran.code == 1
+    assert "choose with --cluster (other, prod)" in ran.err
+    assert ("--all" in ran.err) is (command == ("plan",))

@@ -229,3 +229,42 @@ def test_a_reader_that_goes_away_ends_it_without_words(applied, sandbox):
         seed(sandbox, 6000.0)
         assert running.wait(SECONDS) == 1
         assert running.stderr.read() == ""
+
+
+# ---- overrides that have ended ---------------------------------------------------------------
+
+EXPIRED = 'kquota_overrides_expired{cluster="prod"}'
+
+
+@pytest.fixture
+def expired(kquota, applied, sandbox):
+    """The project with an override that has ended; its value is still live."""
+    words = ("--for", "1ms", "--reason", "INC-7", "--yes")
+    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *words).code == 0
+    return applied
+
+
+def test_an_expired_override_is_a_message_and_a_metric_until_it_is_reverted(
+    kquota, expired, sandbox, monkeypatch
+):
+    with Inbox() as inbox:
+        monkeypatch.setenv("HOOK", inbox.url("/hook"))
+        with Watch(expired, "--notify", "webhook=env:HOOK", "--format", "json") as watch:
+            watch.waits_for(lambda: watch.metric(EXPIRED) == 1.0, "an expired override")
+            inbox.wait(lambda one: one.json["event"] == "began", seconds=SECONDS, doing="expiry")
+            (pair,) = inbox.posts[0].json["pairs"]
+            assert (pair["expiredOverride"], pair["expected"], pair["live"]) == (True, TEN, 5 * TEN)
+            watch.drifted(0.0)
+            assert rate(sandbox) == 5 * TEN
+            watch.waits_for(
+                lambda: kquota("override", "end", "--expired", "--yes").code == 0, "the records"
+            )
+            watch.waits_for(lambda: watch.metric(EXPIRED) == 0.0, "no expired override")
+            inbox.wait(lambda one: one.json["event"] == "ended", seconds=SECONDS, doing="the end")
+    assert rate(sandbox) == TEN
+
+
+def test_a_watch_that_corrects_drift_reverts_expired_overrides(expired, sandbox):
+    with Watch(expired, "--correct-drift") as watch:
+        watch.waits_for(lambda: rate(sandbox) == TEN, "the declared value")
+        watch.waits_for(lambda: watch.metric(EXPIRED) == 0.0, "no expired override")

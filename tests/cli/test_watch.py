@@ -151,8 +151,26 @@ def test_an_override_of_the_night_shift_holds_and_ends(folder: Path, sandbox, kq
         seen = watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}')
         until(lambda: watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > seen + 1)  # fmt: skip
         assert rate(sandbox, "alice") == 20 * MIB
-        until(lambda: kquota("override", "remove", "user=alice", RATE, "--yes", *project).code == 0)
+        until(lambda: kquota("override", "end", "user=alice", RATE, "--yes", *project).code == 0)
         until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
+
+
+def test_an_override_that_has_ended_is_reverted_without_another_command(
+    folder: Path, sandbox, kquota
+):
+    watched = Watched(folder, sandbox.bootstrap, OFTEN)
+    records = folder / "state" / ".kquota" / "inventory.json"
+    watched.settings = watched.settings.replace(
+        "  manifests: [quotas]\n", f"  manifests: [quotas]\n  inventory: {{file: {records}}}\n"
+    )
+    watched.commit(quota("alice"))
+    project = ("--project", str(watched.top / "kquota.yaml"))
+    words = ("override", "user=alice", "producerByteRate=20Mi", "--for", "1ms", "--reason", "load", "--yes")  # fmt: skip
+    with Watch(folder) as watch:
+        watch.says("prod: in order again")
+        until(lambda: kquota(*words, *project).code == 0)
+        until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
+    assert "20971520" in (folder / "origin" / ".kquota" / "audit.jsonl").read_text()
 
 
 def test_two_processes_do_not_share_a_folder(folder: Path, sandbox, watched: Watched):

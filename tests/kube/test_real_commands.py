@@ -220,5 +220,5 @@ def test_an_override_is_written_down_for_the_operator_and_listed_and_ended(
     assert "no pass was made within 1 s" in done.stderr
     (row,) = json.loads(kquota("override", "list", *where, "--format", "json").stdout)["overrides"]
     assert (row["value"], row["before"], row["declared"]) == (52428800, 1048576, 1048576)
-    done = kquota("override", "remove", "user=alice", "--yes", *where, "--format", "json", code=1)
+    done = kquota("override", "end", "user=alice", "--yes", *where, "--format", "json", code=1)
     assert json.loads(done.stdout)["overrides"][0]["expired"] is True

@@ -70,20 +70,6 @@ def test_every_state_of_a_pair_is_counted():
     assert tuple(readings.states(one, plan.plan, foreign=0)) == families.STATES
 
 
-def test_an_expired_override_counts_until_the_declared_value_is_in_force():
-    ended = change(Cause.OVERRIDE_EXPIRED)
-
-    def count(one: Pass) -> int:
-        return readings.expired_overrides(one, one.preview.plan)
-
-    assert count(passed(preview=preview(ended), outcome=outcome((ended, APPLIED)))) == 0
-    assert count(passed(preview=preview(ended), outcome=outcome((ended, REJECTED)))) == 1
-    assert count(passed(withheld=(withheld(ended, Guard.BOUNDS),))) == 1
-    assert count(passed(preview=preview(findings=(finding(Cause.OVERRIDE_EXPIRED),)))) == 1
-    ignored = finding(Cause.OVERRIDE_EXPIRED, ignored=True)
-    assert count(passed(preview=preview(findings=(ignored,)))) == 0
-
-
 def test_operations_are_counted_by_kind_and_by_what_became_of_them():
     removal = change(Cause.PRUNE, after=None, before=2.0)
     update = change(Cause.SPEC, before=1.0)

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.notify import Event, Message, document, drift_of
 from reconciler.notify.message import MOST_PAIRS
-from reconciler.notify.words import lines
+from reconciler.notify.words import headline, lines
 from reconciler.quota.entity import entity
+from reconciler.quota.expired_overrides import ExpiredOverride
 from reconciler.quota.keys import Key
+from reconciler.quota.owned import Override
 from reconciler.quota.vigil import Sighting
 from reconciler.render.documents import dump
 from tests.notify.receivers import ALICE, BOB, NOW, drift, message, named
@@ -26,6 +28,19 @@ def sighting(user: str, *, confirmed: bool = True, live: float | None = 1.0) -> 
 def test_only_what_is_confirmed_is_spoken_of_in_a_fixed_order():
     found = drift_of("prod", "id", (sighting("b"), sighting("a"), sighting("c", confirmed=False)))
     assert [one.entity for one in found.pairs] == [entity(user="a"), entity(user="b")]
+
+
+def test_an_expired_override_is_spoken_of_with_its_end():
+    override = Override(
+        entity=entity(user="a"), key=Key.PRODUCER_BYTE_RATE, value=4.0, until=NOW, who="eve", reason="x"
+    )  # fmt: skip
+    expired = ExpiredOverride(override=override, expected=2.0, live=4.0, document="")
+    found = drift_of("prod", "id", (sighting("b"),), (expired,))
+    assert [one.is_expired_override for one in found.pairs] == [True, False]
+    began = Message(event=Event.BEGAN, drift=found, at=NOW, since=NOW, digest=found.digest)
+    assert "1 quota with the value of an override that has ended" in headline(began)
+    assert "override ended 2" in lines(began)[0]
+    assert [pair["expiredOverride"] for pair in document(began)["pairs"]] == [True, False]
 
 
 def test_the_digest_knows_what_drifts_and_not_since_when():
@@ -71,6 +86,7 @@ def test_a_message_carries_everything_that_a_receiver_needs_to_act():
                 "live": 7,
                 "since": "2023-11-14T22:12:20Z",
                 "fought": False,
+                "expiredOverride": False,
                 "corrections": [],
             },
             {
@@ -81,6 +97,7 @@ def test_a_message_carries_everything_that_a_receiver_needs_to_act():
                 "live": None,
                 "since": "2023-11-14T22:03:20Z",
                 "fought": False,
+                "expiredOverride": False,
                 "corrections": [],
             },
         ],

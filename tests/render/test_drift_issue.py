@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.entity import entity
+from reconciler.quota.expired_overrides import ExpiredOverride
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Override
 from reconciler.quota.policy import Cause
 from reconciler.render.documents import dump
 from reconciler.render.drift_issue import (
@@ -40,6 +43,40 @@ def test_it_says_what_was_applied_what_is_live_and_since_when():
     assert "77 B/s" in html.unescape(made)
     assert "2025-11-21T10:00:00Z" in made
     assert "Cluster `lkc-1`: 1 live value not as applied last" in made
+
+
+EXPIRED = ExpiredOverride(
+    override=Override(
+        entity=entity(user="z"), key=Key.PRODUCER_BYTE_RATE, value=4096.0, until=NOW, who="eve",
+        reason="INC-1 @all",
+    ),
+    expected=None,
+    live=4096.0,
+    document="",
+)  # fmt: skip
+
+
+def expired_report(findings=()):
+    document = drift_document(findings, (EXPIRED,), cluster_id="lkc-1", now=NOW)
+    return read_drift(dump(document), where="drift.json")
+
+
+def test_an_expired_override_is_a_row_of_the_issue_and_a_fact():
+    made = text(expired_report())
+    assert "Cluster `lkc-1`: 1 override expired and still live" in made
+    (row,) = [line for line in made.splitlines() if line.startswith("| `user=z`")]
+    assert "4096 (4 KiB/s)" in row
+    assert "`ended; by eve: INC-1 @all`" in row
+    assert "`kquota override end --expired`" in made
+    assert expired_report().facts != report(()).facts
+    both = text(expired_report(FOUND))
+    assert "1 live value not as applied last, 1 override expired and still live" in both
+
+
+def test_a_report_of_an_earlier_version_has_no_expired_overrides():
+    document = drift_document((), (EXPIRED,), cluster_id="lkc-1", now=NOW)
+    del document["expiredOverrides"]
+    assert read_drift(dump(document), where="drift.json").rows == ()
 
 
 def test_the_facts_do_not_change_with_the_time_or_the_age():

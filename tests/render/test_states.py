@@ -6,7 +6,9 @@ import pytest
 
 from reconciler.quota.change import Finding
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.owned import Owner
+from reconciler.quota.expired_overrides import ExpiredOverride
+from reconciler.quota.keys import Key
+from reconciler.quota.owned import Override, Owner
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import State, limits_of
@@ -99,6 +101,26 @@ def test_much_drift_is_counted_whole_and_listed_whole_if_asked():
     assert len(drift_text(much, now=NOW, verbose=True).splitlines()) == len(much) + 2
     row = json.loads(dump(drift_document(DRIFT, cluster_id="lkc", now=NOW)))["drift"][0]
     assert (row["applied"], row["live"], row["since"]) == (2048, None, "2025-11-21T10:00:00Z")
+
+
+def expired(count: int = 1) -> tuple[ExpiredOverride, ...]:
+    override = Override(
+        entity=entity(user="alice\n"), key=Key.PRODUCER_BYTE_RATE, value=4096.0, until=NOW - 7200,
+        who="eve\x1b[31m", reason="INC-1\n", before=None, declared=2048.0,
+    )  # fmt: skip
+    one = ExpiredOverride(override=override, expected=2048.0, live=4096.0, document="team/a")
+    return (one,) * count
+
+
+def test_an_expired_override_has_its_own_table_and_is_no_silence():
+    text = drift_text((), expired(), now=NOW)
+    assert text.splitlines()[0] == "Expired and still live: 1 override"
+    assert "2048 (2 KiB/s)  ->  4096 (4 KiB/s)  ended 2 h ago  eve\\u001b[31m  INC-1" in text
+    assert "No drift" not in text
+    both = drift_text(DRIFT, expired(), now=NOW)
+    assert "Drift: 1 pair" in both
+    assert "Expired and still live: 1 override" in both
+    assert "and 1 more (--verbose" in drift_text((), expired(SHOWN_DRIFT + 1), now=NOW)
 
 
 def test_checks_say_what_to_do():

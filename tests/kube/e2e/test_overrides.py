@@ -70,7 +70,7 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
     world.becomes("alice", "Synced", seconds=40)
     assert rate(world, "alice") == 2 * MIB
     assert rate(world, "bob") is None, "the other one goes on"
-    _ = kquota(world, "remove", "user=bob", "--yes")
+    _ = kquota(world, "end", "user=bob", "--yes")
     assert rate(world, "bob") == MIB
     world.becomes("bob", "Synced")
 
