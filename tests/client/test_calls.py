@@ -1,14 +1,18 @@
 """Calls against a scripted broker: retries, deadlines, other brokers, throttling, cancellation."""
 
 import asyncio
+import re
+import time
 
 import pytest
 
+from reconciler.client.config import REFUSED_SECONDS
 from reconciler.errors import (
     AuthorizationError,
     BrokerError,
     ClientError,
     ConnectError,
+    ConnectionRefused,
     ControllerAway,
     DecodeError,
     FrameTooLarge,
@@ -286,6 +290,57 @@ async def test_no_broker_at_all_is_told_with_every_address_and_its_reason() -> N
             await our.describe(timeout=5)
         assert caught.value.attempt > 3
         assert sum(clock.slept) <= 5
+
+
+@on_loop
+async def test_refused_connections_end_a_call_after_four_seconds_and_every_attempt_is_an_event() -> (
+    None
+):
+    recorder, clock = Recorder(), FakeClock()
+    async with ScriptedBroker() as broker, ScriptedBroker() as other:
+        pass
+    settings = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
+    async with client(broker, other, recorder=recorder, clock=clock, **settings) as our:
+        with pytest.raises(ConnectionRefused) as caught:
+            await our.describe()
+    assert 2 < sum(clock.slept) <= REFUSED_SECONDS
+    tries = [event.attempt for event in recorder.of("connecting")]
+    assert tries == list(range(1, len(tries) + 1))
+    assert f"({len(tries)} attempts in {sum(clock.slept):.1f} s)" in caught.value.message
+    assert str(caught.value) == caught.value.message
+
+
+@pytest.mark.parametrize("given", ["default.api.timeout.ms", "timeout"])
+@on_loop
+async def test_with_a_timeout_that_was_given_refused_connections_are_tried_until_it_ends(
+    given: str,
+) -> None:
+    clock = FakeClock()
+    async with ScriptedBroker() as broker:
+        pass
+    slow = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 1000}
+    settings = slow | ({given: 20_000, "request.timeout.ms": 20_000} if "." in given else {})
+    async with client(broker, clock=clock, **settings) as our:
+        with pytest.raises(ConnectionRefused):
+            await our.describe(timeout=None if "." in given else 20)
+    assert 15 < sum(clock.slept) <= 20
+
+
+@on_loop
+async def test_a_broker_that_never_answers_is_reported_at_the_time_that_the_message_names() -> None:
+    recorder = Recorder()
+    async with ScriptedBroker() as broker:
+        broker.on(API_VERSIONS, *[acts.silence] * 99)
+        settings = {"socket_connection_setup_timeout_ms": 100, "socket_connection_setup_timeout_max_ms": 200}  # fmt: skip
+        async with client(broker, recorder=recorder, **settings) as our:
+            began = time.monotonic()
+            with pytest.raises(RequestTimeout) as caught:
+                await our.describe()
+            spent = time.monotonic() - began
+    named = re.search(r"within ([0-9.]+) s \(([0-9]+) attempts\)", caught.value.message)
+    assert named is not None, caught.value.message
+    assert abs(float(named[1]) - spent) < 0.5
+    assert int(named[2]) == len(recorder.of("connecting"))
 
 
 @on_loop

@@ -1,0 +1,34 @@
+"""What a person sees while a cluster cannot be reached, and how long it takes."""
+
+import re
+import socket
+import time
+
+from tests.cli.projects import project, quota
+
+
+def test_a_refused_connection_is_reported_within_five_seconds_with_each_attempt(kquota, folder):
+    project(folder, "127.0.0.1:1,127.0.0.1:2", quota("a"))
+    began = time.monotonic()
+    ran = kquota("plan")
+    assert time.monotonic() - began < 5
+    assert ran.code == 1
+    attempts = re.findall(
+        r"^attempt (\d+): no connection: .*Connection refused", ran.err, re.MULTILINE
+    )
+    assert len(attempts) >= 3
+    assert re.search(r"error: .*Connection refused \(\d+ attempts in [234]\.\d s\)", ran.err)
+
+
+def test_a_broker_that_accepts_and_never_answers_is_announced_and_reported_in_time(kquota, folder):
+    with socket.create_server(("127.0.0.1", 0)) as server:  # its backlog accepts, no process reads
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        project(folder, address, quota("a"))
+        began = time.monotonic()
+        ran = kquota("plan", "--timeout", "2500ms")
+        spent = time.monotonic() - began
+    assert ran.code == 1
+    assert f"connecting to {address}: attempt 1" in ran.err
+    named = re.search(r"error: no usable connection to \S+ within ([0-9.]+) s", ran.err)
+    assert named is not None, ran.err
+    assert abs(float(named[1]) - spent) < 1
