@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from reconciler.quota.change import Plan
-from reconciler.quota.owned import Override, Owned, Pair
+from reconciler.quota.owned import Override, Owned, Owner, Pair
 from reconciler.quota.policy import Cause
 
 
@@ -40,20 +40,23 @@ def expired_overrides(
         owned: The records that the plan was made from.
         reverted: Pairs that were written since.
     """
-    ended = Cause.OVERRIDE_EXPIRED
-    reported = [
-        (one, one.live, owned.overrides[one.entity, one.key].before if one.desired is None else one.desired)
-        for one in plan.found(ended)
-        if not one.ignored
-    ]  # fmt: skip
-    planned = [(one, one.before, one.after) for one in plan.changes if one.cause is ended]
+    ended, overrides = Cause.OVERRIDE_EXPIRED, owned.overrides
+    rows: list[tuple[Pair, float | None, float | None, Owner | None]] = []
+    for finding in plan.found(ended):
+        pair = finding.entity, finding.key
+        expected = overrides[pair].before if finding.desired is None else finding.desired
+        if not finding.ignored:
+            rows.append((pair, expected, finding.live, finding.owner))
+    for change in plan.changes:
+        pair = change.entity, change.key
+        if change.cause is ended and pair not in reverted:
+            rows.append((pair, change.after, change.before, change.owner))
     return tuple(
         ExpiredOverride(
-            override=owned.overrides[pair],
+            override=overrides[pair],
             expected=expected,
             live=live,
-            document="" if one.owner is None else one.owner.document,
+            document="" if owner is None else owner.document,
         )
-        for one, live, expected in (*reported, *planned)
-        if (pair := (one.entity, one.key)) not in reverted
+        for pair, expected, live, owner in rows
     )
