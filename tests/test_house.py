@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 LONGEST = 400
-ONE_PIECE = {"reconciler/errors.py": 450}  # one tree, and its picture at the top
+ONE_PIECE = {"reconciler/errors.py": 470}  # one tree, and its picture at the top
 SKIPPED_WORDS = ("Manager", "Helper", "Util", "Base")
 
 

@@ -9,14 +9,13 @@ import asyncio
 import math
 import random
 import ssl
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from reconciler.client import metadata
 from reconciler.client.backoff import Deadline
 from reconciler.client.calls import Ask, Broken
 from reconciler.client.config import Address, ClientConfig
+from reconciler.client.connect_attempts import ConnectAttempts, listed_text
 from reconciler.client.connecting import connect
 from reconciler.client.connection import Connection
 from reconciler.client.events import Connecting, Events, Rebootstrapped, Retried, tell
@@ -26,8 +25,6 @@ from reconciler.errors import (
     AuthenticationError,
     BrokerError,
     ClientError,
-    ConnectError,
-    ConnectionRefused,
     ControllerAway,
     DnsError,
     RequestTimeout,
@@ -43,9 +40,6 @@ from reconciler.wire.error_codes import (
 from reconciler.wire.versions import Offered
 
 Answer = TypeVar("Answer")
-
-SUSPICIOUS_TRIES: Final = 3
-"""So many set-ups in a row that look like a wrong port or protocol end the call: more would not help."""
 
 VAGUE_RETRIES: Final = 2
 """How often UNKNOWN_SERVER_ERROR is tried again; it says nothing about whether that can help."""
@@ -244,7 +238,7 @@ class Cluster:
         return None
 
     async def _open(self, node: int | None, deadline: Deadline) -> Connection:
-        attempts = _Attempts(began=self._clock.monotonic())
+        attempts = ConnectAttempts(began=self._clock.monotonic())
         while True:
             now = self._clock.monotonic()
             choice = self._choose(node, now)
@@ -259,7 +253,9 @@ class Cluster:
             seconds = deadline.within(self._clock.monotonic(), choice.setup_seconds)
             tell(
                 self._events.connecting,
-                Connecting(node=_listed(choice.addresses), attempt=attempts.tries, seconds=seconds),
+                Connecting(
+                    node=listed_text(choice.addresses), attempt=attempts.tries, seconds=seconds
+                ),
             )
             try:
                 return await self._set_up(choice.addresses, seconds)
@@ -277,7 +273,7 @@ class Cluster:
                 attempts.note(error, choice.addresses)
                 self._judge(error, attempts)
 
-    def _judge(self, error: ClientError, attempts: "_Attempts") -> None:
+    def _judge(self, error: ClientError, attempts: ConnectAttempts) -> None:
         """Whether setting up may be tried again.
 
         Raises:
@@ -293,7 +289,7 @@ class Cluster:
             self.refused = error
             raise error
         never_worked = not self._cluster_id
-        hopeless = isinstance(error, DnsError) or attempts.suspicious >= SUSPICIOUS_TRIES
+        hopeless = isinstance(error, DnsError) or attempts.look_wrong
         if not error.retriable:
             raise error
         if never_worked and hopeless:
@@ -337,7 +333,7 @@ class Cluster:
                 self._take(picture)
         except TimeoutError:
             await self._failed_set_up(addresses, made)
-            listed = _listed(addresses)
+            listed = listed_text(addresses)
             raise RequestTimeout(
                 f"no usable connection to {listed} within {seconds:.1f} s",
                 phase="connect",
@@ -383,50 +379,3 @@ def _worth(error: ClientError, vague: int) -> bool:
     # A throttled connection is left alone; a new one would only dodge the quota.
     throttled = isinstance(error, RequestTimeout) and error.phase == "throttled"
     return error.retriable and not throttled
-
-
-def _looks_wrong(error: ClientError) -> bool:
-    """Whether the hint is about a wrong port or protocol, not about a broker that is down."""
-    return isinstance(error, ConnectError | RequestTimeout) and "expect" in error.hint
-
-
-def _listed(addresses: Iterable[Address]) -> str:
-    return ", ".join(str(address) for address in addresses)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Attempts:
-    """Tries to set up one connection; ``refused`` holds the addresses whose newest try was refused."""
-
-    began: float
-    tries: int = 0
-    suspicious: int = 0
-    renewed: bool = False
-    refused: set[Address] = field(default_factory=set[Address])
-    last: ClientError | None = None
-
-    def note(self, error: ClientError, addresses: Iterable[Address]) -> None:
-        """Count a failure. A cause beats a mere timeout, which may only mean that no time was left."""
-        error.attempt = self.tries
-        if isinstance(error, ConnectionRefused):
-            self.refused.update(addresses)
-        else:
-            self.refused.difference_update(addresses)
-        if self.last is None or not isinstance(error, RequestTimeout):
-            self.last = error
-        self.suspicious = self.suspicious + 1 if error.hint and _looks_wrong(error) else 0
-
-    def gave_up(self, now: float) -> ClientError:
-        """The error of a call that ends now: the newest cause, with the time and the number of tries in all."""
-        if self.last is None:
-            return RequestTimeout(
-                "the deadline passed before a connection was made", phase="connect"
-            )
-        self.last.attempt = self.tries
-        spent = f"{now - self.began:.1f} s"
-        tries = "1 attempt" if self.tries == 1 else f"{self.tries} attempts"
-        if isinstance(self.last, RequestTimeout):
-            self.last.reword(f"no usable connection to {self.last.node} within {spent} ({tries})")
-        else:
-            self.last.reword(f"{self.last.message} ({tries} in {spent})")
-        return self.last
