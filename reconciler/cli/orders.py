@@ -40,6 +40,7 @@ class Limits:
     max_removals: int | None
     max_removed_percent: float | None
     max_change_factor: float | None
+    max_exception_factor: float | None
     allow_newly_unlimited: bool
     allow_small_values: bool
     allow_defaults: bool
@@ -65,6 +66,8 @@ _OPTIONS: Final = (
         help="Guard: most removals in percent of what is ours.")),
     ("max_change_factor", click.option("--max-change-factor", type=click.FloatRange(1), metavar="F",
         help="Guard: largest change of a limit, either way.")),
+    ("max_exception_factor", click.option("--max-exception-factor", type=click.FloatRange(1), metavar="F",
+        help="Guard: how much more than the default a client may get that is named for the first time.")),
     ("allow_newly_unlimited", click.option("--allow-newly-unlimited", is_flag=True,
         help="Guard: clients may lose their last limit.")),
     ("allow_small_values", click.option("--allow-small-values", is_flag=True,
@@ -85,8 +88,8 @@ def unlimited(validate: str) -> Limits:
     """What was typed where nothing about guards and policy can be."""
     return Limits(
         policy=None, confirm_sync=None, validate=validate, only=(), correct_drift=False, force=False,
-        max_removals=None, max_removed_percent=None, max_change_factor=None, allow_newly_unlimited=False,
-        allow_small_values=False, allow_defaults=False, allow_empty=False,
+        max_removals=None, max_removed_percent=None, max_change_factor=None, max_exception_factor=None,
+        allow_newly_unlimited=False, allow_small_values=False, allow_defaults=False, allow_empty=False,
     )  # fmt: skip
 
 
@@ -165,6 +168,7 @@ def _guards(configured: "Guards", limits: Limits) -> "Guards":
             ("max_removals", limits.max_removals),
             ("max_removed_percent", limits.max_removed_percent),
             ("max_change_factor", limits.max_change_factor),
+            ("max_exception_factor", limits.max_exception_factor),
             ("newly_unlimited", NewlyUnlimited.LIST if limits.allow_newly_unlimited else None),
             ("allow_small_values", limits.allow_small_values or None),
             ("protect_defaults", False if limits.allow_defaults else None),

@@ -38,8 +38,8 @@ what Spark took, JVM start and files included, so it is ahead beyond four millio
 
 NO_LIMITS: Final = Limits(
     policy=None, confirm_sync=None, validate="none", only=(), correct_drift=True, force=False,
-    max_removals=None, max_removed_percent=None, max_change_factor=None, allow_newly_unlimited=False,
-    allow_small_values=False, allow_defaults=False, allow_empty=False,
+    max_removals=None, max_removed_percent=None, max_change_factor=None, max_exception_factor=None,
+    allow_newly_unlimited=False, allow_small_values=False, allow_defaults=False, allow_empty=False,
 )  # fmt: skip
 """A simulation writes nothing: guards are for ``plan`` and ``apply`` to tell."""
 

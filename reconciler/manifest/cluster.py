@@ -8,11 +8,12 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.manifest import quantity
 from reconciler.manifest.cluster_rules import seconds_of
-from reconciler.quota.guards import Bound, Guards, LabelRule, NewlyUnlimited, Protection
+from reconciler.quota.guards import Guards, LabelRule, NewlyUnlimited, Protection
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EntityPattern, Form, NamePattern
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
-from reconciler.quota.tenancy import Permission, Tenant
+from reconciler.quota.ranges import ValueRange
+from reconciler.quota.tenancy import Permission, Tenant, granted_ranges
 
 # A spec that its schema has accepted.
 Spec: TypeAlias = Mapping[str, Any]
@@ -128,6 +129,7 @@ class QuotaCluster:
 def from_spec(name: str, spec: Spec) -> QuotaCluster:
     """The cluster that an accepted spec describes."""
     guards = spec.get("guards", {})
+    grants = tuple(_grant(one) for one in spec.get("tenants", ()))
     return QuotaCluster(
         name=name,
         properties={key: str(value) for key, value in spec.get("properties", {}).items()}
@@ -142,9 +144,9 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         interval=seconds(spec["interval"]) if "interval" in spec else DEFAULT_INTERVAL,
         scope=tuple(pattern_of(one) for one in spec.get("scope", ())),
         ignore=tuple(_ignored(one) for one in spec.get("ignore", ())),
-        guards=_guards(guards),
+        guards=_guards(guards, granted_ranges(grant.tenant for grant in grants)),
         guard_window=seconds(guards.get("window", "1h")),
-        grants=tuple(_grant(one) for one in spec.get("tenants", ())),
+        grants=grants,
         operator_class=spec.get("operatorClass", ""),
         telemetry=spec.get("telemetry", {}),
         broker_capacity=spec.get("brokerCapacity", {}),
@@ -158,10 +160,10 @@ def seconds(duration: str) -> float:
     return float(sum(int(count) * _UNITS[unit] for count, unit in parts))
 
 
-def bounds_of(limits: Spec, entities: EntityPattern = EVERYTHING) -> tuple[Bound, ...]:
+def bounds_of(limits: Spec, entities: EntityPattern = EVERYTHING) -> tuple[ValueRange, ...]:
     """The bounds in a map of key to min and max, in the order of the columns."""
     return tuple(
-        Bound(
+        ValueRange(
             entities=entities,
             key=key,
             minimum=_number(limits[name].get("min")),
@@ -208,12 +210,13 @@ def _ignored(spec: Spec) -> IgnoreRule:
     )
 
 
-def _guards(spec: Spec) -> Guards:
+def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
     usual = Guards()
     return Guards(
         max_removals=spec.get("maxRemovals", usual.max_removals),
         max_removed_percent=float(spec.get("maxRemovedPercent", usual.max_removed_percent)),
         max_change_factor=float(spec.get("maxChangeFactor", usual.max_change_factor)),
+        max_exception_factor=float(spec.get("maxExceptionFactor", usual.max_exception_factor)),
         newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
         protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
         protected=tuple(
@@ -229,6 +232,7 @@ def _guards(spec: Spec) -> Guards:
             for one in spec.get("bounds", ())
             for bound in bounds_of(one["limits"], _pattern_or_all(one))
         ),
+        granted=granted,
     )
 
 

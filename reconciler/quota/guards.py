@@ -11,9 +11,10 @@ from reconciler.quota.change import Change, Plan, apply_to
 from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key
 from reconciler.quota.outlook import Reach, reaches_of
-from reconciler.quota.patterns import EVERYTHING, EntityPattern
+from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.ranges import ValueRange, is_approved, range_of
 from reconciler.quota.state import State
 
 MIN_SHARE_FROM: Final = 20
@@ -33,6 +34,7 @@ class Guard(StrEnum):
     MAX_REMOVALS = "maxRemovals"
     MAX_REMOVED_SHARE = "maxRemovedPercent"
     MAX_CHANGE_FACTOR = "maxChangeFactor"
+    MAX_EXCEPTION_FACTOR = "maxExceptionFactor"
     NEWLY_UNLIMITED = "newlyUnlimited"
     UNIT_SLIP = "bounds"
     BOUNDS = "bounds.range"
@@ -44,10 +46,13 @@ class Guard(StrEnum):
     DEFINITION = "definition"
 
 
+_APPROVAL: Final = "guards.bounds with min and max for this entity"
+
 ALLOWED_WITH: Final[Mapping[Guard, str]] = {
     Guard.MAX_REMOVALS: "guards.maxRemovals or --max-removals N",
     Guard.MAX_REMOVED_SHARE: "guards.maxRemovedPercent or --max-removed-percent P",
-    Guard.MAX_CHANGE_FACTOR: "guards.maxChangeFactor or --max-change-factor F",
+    Guard.MAX_CHANGE_FACTOR: f"{_APPROVAL}, guards.maxChangeFactor or --max-change-factor F",
+    Guard.MAX_EXCEPTION_FACTOR: f"{_APPROVAL}, guards.maxExceptionFactor or --max-exception-factor F",
     Guard.NEWLY_UNLIMITED: "guards.newlyUnlimited or --allow-newly-unlimited",
     Guard.UNIT_SLIP: "guards.bounds or --allow-small-values",
     Guard.BOUNDS: "guards.bounds",
@@ -62,23 +67,6 @@ ALLOWED_WITH: Final[Mapping[Guard, str]] = {
 
 ROUNDING: Final = 1 + 1e-9
 """7 / 0.7 is 10.000000000000002: a factor that people call 10 is 10."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """The range of values that some entities may have for a key.
-
-    Attributes:
-        entities: For which entities.
-        key: Which key.
-        minimum: Smallest value; ``None`` = no bound. A bound replaces the guard against slips of the unit.
-        maximum: Largest value; ``None`` = no bound.
-    """
-
-    entities: EntityPattern
-    key: Key
-    minimum: float | None = None
-    maximum: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +104,14 @@ class Guards:
         max_removed_percent: Most removals in percent of the pairs that we own (in a loop, of the tenant when the window
             began), counted from 20 owned pairs on.
         max_change_factor: How much larger or smaller a limit may become for a client limited before and after.
+        max_exception_factor: How much larger than a default the limit may be of a client that is named for the first
+            time, if this is more than ``max_change_factor``. A smaller one is bound by ``max_change_factor``.
         newly_unlimited: Whether a client may lose its last limit.
         protect_defaults: Whether anything on a default entity needs permission.
         allow_small_values: Whether values that look like a slip of the unit are meant.
         allow_empty: Whether no document at all is meant although we own something.
-        bounds: Ranges; the first that matches entity and key holds.
+        bounds: Ranges; the first that covers a quota applies.
+        granted: Ranges of the tenants. ``tenancy`` enforces them; here they only approve values.
         protected: Entities that no plan may touch.
         required_labels: Labels that documents need to speak of some entities; all rules that match hold.
 
@@ -132,11 +123,13 @@ class Guards:
     max_removals: int = 10
     max_removed_percent: float = 20.0
     max_change_factor: float = 10.0
+    max_exception_factor: float = 50.0
     newly_unlimited: NewlyUnlimited = NewlyUnlimited.LIST
     protect_defaults: bool = True
     allow_small_values: bool = False
     allow_empty: bool = False
-    bounds: tuple[Bound, ...] = field(default_factory=tuple[Bound, ...])
+    bounds: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
+    granted: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
     protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
     required_labels: tuple[LabelRule, ...] = field(default_factory=tuple[LabelRule, ...])
 
@@ -145,6 +138,7 @@ class Guards:
             (Guard.MAX_REMOVALS, self.max_removals, 0),
             (Guard.MAX_REMOVED_SHARE, self.max_removed_percent, 0),
             (Guard.MAX_CHANGE_FACTOR, self.max_change_factor, 1),
+            (Guard.MAX_EXCEPTION_FACTOR, self.max_exception_factor, 1),
         ):
             if not number >= least:
                 raise QuotaValueError(
@@ -203,6 +197,22 @@ def own_limits(live: State, changes: Iterable[Change], principal: Principal) -> 
         f"{one.key} limits our own principal {principal.user}: this tool may be throttled"
         for one in after_limits.effective
         if one.value is not None and one.value != before_limits.limit(one.key)
+    )
+
+
+def bit_slips(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Declared byte rates that become exactly eight times larger or smaller, as bits in place of bytes do.
+
+    Too common among intended changes to be refused.
+    """
+    return tuple(
+        change
+        for change in changes
+        if RULES[change.key].is_bytes
+        and change.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
+        and change.before
+        and change.after
+        and change.after / change.before in {8.0, 0.125}
     )
 
 
@@ -297,7 +307,7 @@ def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:
         if change.claim is None or change.after is None:
             continue
         rule, value = RULES[change.key], change.after
-        bound = _bound(change, guards.bounds)
+        bound = range_of(change, guards.bounds)
         if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
             message = f"{rule.field} {value:.15g} is below {rule.slip:g} ({rule.unit}): a slip of the unit?"
             found.append(_of(change, Guard.UNIT_SLIP, message))
@@ -308,17 +318,6 @@ def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:
             message = f"{rule.field} {value:.15g} is above its bound {bound.maximum:.15g}"
             found.append(_of(change, Guard.BOUNDS, message))
     return found
-
-
-def _bound(change: Change, bounds: Iterable[Bound]) -> Bound:
-    """The first bound for entity and key, or one without any."""
-    fitting = (
-        one for one in bounds if one.key is change.key and one.entities.matches(change.entity)
-    )
-    return next(fitting, _UNBOUND[change.key])
-
-
-_UNBOUND: Final = {key: Bound(entities=EVERYTHING, key=key) for key in Key}
 
 
 def _effects(
@@ -338,15 +337,36 @@ def _effects(
 
 
 def _jump(change: Change, reaches: Iterable[Reach], guards: Guards) -> list[Violation]:
-    """The largest jump of clients that are limited before and after, if it is too large."""
-    worst = max(reaches, key=_size, default=None)
-    if worst is None or (size := _size(worst)) <= guards.max_change_factor * ROUNDING:
+    """The largest jump of clients that are limited before and after, if it is too large and not approved."""
+    jumps = [
+        reach for reach in reaches if _size(reach) > _largest(reach, change, guards) * ROUNDING
+    ]
+    if not jumps or is_approved(change, guards.bounds, guards.granted):
         return []
+    worst = max(jumps, key=_size)
+    largest = _largest(worst, change, guards)
     message = (
         f"{change.key} goes from {worst.before:.15g} to {worst.after:.15g} for clients under it:"
-        f" a factor of {_above(size, guards.max_change_factor)}, {guards.max_change_factor:.15g} is allowed"
+        f" a factor of {_above(_size(worst), largest)}, {largest:.15g} is allowed"
     )
-    return [_of(change, Guard.MAX_CHANGE_FACTOR, message)]
+    if not _is_above_default(worst, change):
+        return [_of(change, Guard.MAX_CHANGE_FACTOR, message)]
+    return [_of(change, Guard.MAX_EXCEPTION_FACTOR, f"{message} above a default")]
+
+
+def _largest(reach: Reach, change: Change, guards: Guards) -> float:
+    """The largest factor that is allowed between the limits of a reach."""
+    if _is_above_default(reach, change):
+        return max(guards.max_exception_factor, guards.max_change_factor)
+    return guards.max_change_factor
+
+
+def _is_above_default(reach: Reach, change: Change) -> bool:
+    """Whether a change makes, or ends, an exception whose limit is larger than the default."""
+    if not reach.exception or reach.before is None or reach.after is None:
+        return False
+    default, own = (reach.after, reach.before) if change.removes else (reach.before, reach.after)
+    return own > default
 
 
 def _above(number: float, limit: float) -> str:

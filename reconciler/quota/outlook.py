@@ -27,11 +27,14 @@ class Reach:
         before: Its limit from any level, ``None`` = unlimited.
         after: The same after the whole plan.
         holds: Whether the changed entity is where one of the two comes from.
+        exception: Whether the other of the two is a default, and the changed entity names what the default does not:
+            the change makes an exception from a default, or ends one.
     """
 
     before: float | None
     after: float | None
     holds: bool
+    exception: bool = False
 
     @property
     def factor(self) -> float | None:
@@ -50,12 +53,30 @@ def reaches_of(change: Change, live: State, after: State) -> tuple[Reach, ...]:
         live: The state before.
         after: The state after the whole plan.
     """
-    found: list[Reach] = []
-    for candidates in ladders(change.entity):
+    subject = change.entity
+    reaches: list[Reach] = []
+    for candidates in ladders(subject):
         was, old = _first(live, candidates, change.key)
         will, new = _first(after, candidates, change.key)
-        found.append(Reach(before=old, after=new, holds=change.entity in (was, will)))
-    return tuple(found)
+        exception = (was == subject and _is_default_beside(will, subject)) or (
+            will == subject and _is_default_beside(was, subject)
+        )
+        reaches.append(
+            Reach(before=old, after=new, holds=subject in (was, will), exception=exception)
+        )
+    return tuple(reaches)
+
+
+def _is_default_beside(wider: Entity | None, subject: Entity) -> bool:
+    """Whether an entity is a default that does not name everything that the subject names."""
+    return (
+        wider is not None
+        and DEFAULT in wider
+        and any(
+            isinstance(name, str) and name != slot
+            for name, slot in zip(subject, wider, strict=True)
+        )
+    )
 
 
 def reach_of(change: Change, live: State, after: State) -> Reach:

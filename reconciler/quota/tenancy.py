@@ -9,9 +9,10 @@ from enum import StrEnum
 
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity
-from reconciler.quota.guards import Bound
+from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EntityPattern, form
 from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.ranges import ValueRange
 from reconciler.quota.state import set_values
 
 
@@ -37,7 +38,7 @@ class Tenant:
 
     namespaces: frozenset[str]
     entities: tuple[EntityPattern, ...]
-    bounds: tuple[Bound, ...] = ()
+    bounds: tuple[ValueRange, ...] = ()
     allow: frozenset[Permission] = frozenset()
     priority: int = 0
 
@@ -113,6 +114,20 @@ def _grant_of(document: str, subject: Entity | None, grants: Iterable[Tenant]) -
         and any(pattern.matches(subject) for pattern in tenant.entities)
     )
     return min(covering, key=lambda tenant: tenant.priority, default=None)
+
+
+def granted_ranges(tenants: Iterable[Tenant]) -> tuple[ValueRange, ...]:
+    """The bounds of all tenants, so that the first range that covers a change is that of the grant of its document."""
+    return tuple(
+        replace(
+            next((bound for bound in tenant.bounds if bound.key is key), ValueRange(entities=pattern, key=key)),
+            entities=pattern,
+            namespaces=tenant.namespaces,
+        )
+        for tenant in sorted(tenants, key=lambda tenant: tenant.priority)
+        for pattern in tenant.entities
+        for key in Key
+    )  # fmt: skip
 
 
 def _outside(declaration: Declaration, tenant: Tenant) -> Iterable[str]:

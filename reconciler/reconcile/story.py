@@ -17,7 +17,7 @@ from reconciler.quota.basis import basis_of, differences
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import Desired
 from reconciler.quota.entity import Entity
-from reconciler.quota.guards import check, own_limits
+from reconciler.quota.guards import bit_slips, check, own_limits
 from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.outcome import Alteration, Held, Result, Unknown
@@ -254,6 +254,10 @@ def _warnings(plan: Plan, orders: Orders, seen: Observation) -> tuple[str, ...]:
         )
     if orders.own_principal is not None:
         found.extend(own_limits(seen.live, plan.changes, orders.own_principal))
+    found.extend(
+        f"{entity_text(change.entity)}: {change.key} changes by a factor of exactly 8; limits are in bytes per second, not in bits"
+        for change in bit_slips(plan.changes)
+    )
     found.extend(twin.shadow_message for twin in plan.shadowing_twins)
     waiting = {pair[0] for pair in seen.unsettled(seen.at)}
     if waiting:

@@ -87,6 +87,80 @@ def test_validate_says_which_labels_are_missing_without_a_cluster(kquota, prod):
     assert "lacks the label owner" in ran.out
 
 
+STRICT_DEFAULT = quota("every", "{producerByteRate: 1Mi}", entity="{user: {default: true}}")
+OPEN_DEFAULTS = "  guards: {protectDefaults: false}\n"
+
+
+def test_a_default_of_1_mib_and_a_named_user_at_20_mib_need_no_permission(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 20Mi}"))
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 20Gi}"))
+    assert set(violations(kquota("plan", "--format", "json"))) == {"maxChangeFactor"}
+
+
+@pytest.mark.parametrize("slip", ["20Gi", "20k", "100Mi"])
+def test_a_named_user_far_from_the_default_is_refused_and_the_refusal_says_what_approves_it(
+    kquota, folder, sandbox, slip
+):
+    project(folder, sandbox.bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, STRICT_DEFAULT, quota("b", f"{{producerByteRate: {slip}}}"))
+    ran = kquota("plan")
+    assert ran.code == 3
+    assert "guards.bounds with min and max for this entity" in ran.out
+    assert kquota("plan", "--max-exception-factor", "100").code == (0 if slip == "100Mi" else 3)
+
+
+APPROVALS = {
+    "a bound for the user": """\
+  guards:
+    protectDefaults: false
+    bounds:
+      - user: {exact: b}
+        limits: {producerByteRate: {min: 100Mi, max: 500Mi}}
+""",
+    "a bound of the tenant": """\
+  guards: {protectDefaults: false}
+  tenants:
+    - namespaces: [team]
+      entities: [{user: {prefix: ""}}, {forms: [defaultUser]}]
+      bounds: {producerByteRate: {min: 1Mi, max: 500Mi}}
+""",
+}
+
+
+@pytest.mark.parametrize("approval", APPROVALS.values(), ids=APPROVALS)
+def test_a_bound_on_the_trusted_side_approves_the_value_and_not_its_slip(
+    kquota, folder, sandbox, approval
+):
+    project(folder, sandbox.bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
+    assert kquota("apply", "--yes").code == 0
+    large = quota("b", "{producerByteRate: 200Mi}")
+    manifests(folder, STRICT_DEFAULT, large)
+    assert kquota("plan").code == 3
+    project(folder, sandbox.bootstrap, STRICT_DEFAULT, large, more=approval)
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 200Gi}"))
+    assert kquota("plan").code != 0
+
+
+def test_an_approval_counts_only_from_the_base_revision(kquota, folder, sandbox):
+    large = quota("b", "{producerByteRate: 200Mi}")
+    project(folder, sandbox.bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
+    assert kquota("apply", "--yes").code == 0
+    git("init", "-q", "-b", "main")
+    git("add", "kquota.yaml")
+    git("commit", "-q", "-m", "base")
+    approval = APPROVALS["a bound for the user"]
+    project(folder, sandbox.bootstrap, STRICT_DEFAULT, large, more=approval)
+    ran = kquota("plan", "--config-from", "refs/heads/main", "--format", "json")
+    assert (ran.code, set(violations(ran))) == (3, {"maxExceptionFactor"})
+    git("commit", "-q", "-a", "-m", "approved")
+    assert kquota("plan", "--config-from", "refs/heads/main").code == 0
+
+
 def git(*arguments: str) -> None:
     subprocess.run(
         ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True, capture_output=True

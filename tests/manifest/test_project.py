@@ -4,10 +4,11 @@ import pytest
 
 from reconciler.errors import ConfigError, ManifestErrors
 from reconciler.manifest.project import InventoryPlace, parse
-from reconciler.quota.guards import Bound, NewlyUnlimited
+from reconciler.quota.guards import NewlyUnlimited
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EntityPattern, Form, NamePattern
 from reconciler.quota.policy import DriftMode, Policy
+from reconciler.quota.ranges import ValueRange
 from reconciler.quota.tenancy import Permission
 
 V = "apiVersion: kafka-quotas.io/v1alpha1\n"
@@ -50,6 +51,7 @@ spec:
     maxRemovals: 3
     maxRemovedPercent: 12.5
     maxChangeFactor: 4
+    maxExceptionFactor: 30
     newlyUnlimited: Refuse
     protectDefaults: false
     window: 10m
@@ -110,16 +112,22 @@ def test_every_setting_becomes_its_value() -> None:
 def test_guards_and_bounds_of_cluster_and_project() -> None:
     made = parse(FULL).cluster("prod").cluster
     guards = made.guards
-    assert (guards.max_removals, guards.max_removed_percent, guards.max_change_factor) == (
+    assert (
+        guards.max_removals,
+        guards.max_removed_percent,
+        guards.max_change_factor,
+        guards.max_exception_factor,
+    ) == (
         3,
         12.5,
         4.0,
+        30.0,
     )
     assert guards.newly_unlimited is NewlyUnlimited.REFUSE
     assert not guards.protect_defaults
     assert made.guard_window == 600.0
     own, general = guards.bounds
-    assert own == Bound(
+    assert own == ValueRange(
         entities=EntityPattern(user=NamePattern(exact="batch")),
         key=Key.REQUEST_PERCENTAGE,
         maximum=400.0,

@@ -4,6 +4,8 @@ import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.change import Change, Plan
@@ -11,20 +13,22 @@ from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.guards import (
     ALLOWED_WITH,
-    Bound,
     Guard,
     Guards,
     LabelRule,
     NewlyUnlimited,
     Protection,
     Violation,
+    bit_slips,
     check,
     own_limits,
 )
 from reconciler.quota.keys import Key
+from reconciler.quota.owned import Owner
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
+from reconciler.quota.ranges import ValueRange
 from reconciler.quota.state import State, limits_of
 from reconciler.quota.twins import Twin
 
@@ -143,6 +147,174 @@ def test_a_jump_from_another_level_counts_and_the_worst_kind_of_client_is_told()
     )
 
 
+ANYONE = entity(user=DEFAULT)
+FACTORS = replace(OFF, max_change_factor=10.0)
+"""Guards that judge factors alone: 10 between values, 50 above a default."""
+
+
+def default_of(value: float) -> State:
+    return State(limits={ANYONE: limits_of({RATE: value})})
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [
+        (20e6, []),
+        (50e6, []),
+        (51e6, [Guard.MAX_EXCEPTION_FACTOR]),
+        (1e5, []),
+        (0.9e5, [Guard.MAX_CHANGE_FACTOR]),
+        (20e6 * 1024, [Guard.MAX_EXCEPTION_FACTOR]),
+        (20e6 / 1024, [Guard.MAX_CHANGE_FACTOR]),
+    ],
+)
+def test_a_client_that_had_only_a_default_may_get_fifty_times_as_much(value, refused):
+    assert broken(FACTORS, change(None, value), live=default_of(1e6)) == refused
+
+
+@pytest.mark.parametrize(
+    ("wider", "subject"),
+    [
+        (entity(user=DEFAULT), entity(user="b")),
+        (entity(user=DEFAULT, client_id=DEFAULT), entity(user="b", client_id="app")),
+        (entity(user="b", client_id=DEFAULT), entity(user="b", client_id="app")),
+        (entity(client_id=DEFAULT), entity(client_id="app")),
+        (entity(client_id=DEFAULT), entity(user="b")),
+        (entity(user=DEFAULT, client_id="app"), entity(user="b", client_id="app")),
+    ],
+)
+def test_every_kind_of_default_has_exceptions(wider, subject):
+    live = State(limits={wider: limits_of({RATE: 1e6})})
+    assert broken(FACTORS, change(None, 2e7, subject=subject), live=live) == []
+
+
+@pytest.mark.parametrize(
+    ("wider", "subject"),
+    [
+        (entity(user="b"), entity(user="b", client_id="app")),
+        (entity(client_id=DEFAULT), entity(user=DEFAULT)),
+        (entity(user="b"), entity(user="b", client_id=DEFAULT)),
+    ],
+)
+def test_a_client_that_was_named_already_and_a_new_default_are_no_exceptions(wider, subject):
+    live = State(limits={wider: limits_of({RATE: 1e6})})
+    made = change(None, 2e7, subject=subject)
+    assert broken(FACTORS, made, live=live) == [Guard.MAX_CHANGE_FACTOR]
+
+
+def test_a_declared_value_may_not_change_by_more_because_there_is_a_default():
+    live = State(limits={ALICE: limits_of({RATE: 1e6}), ANYONE: limits_of({RATE: 1e6})})
+    assert broken(FACTORS, change(1e6, 2e7), live=live) == [Guard.MAX_CHANGE_FACTOR]
+
+
+def test_an_exception_may_be_ended_if_it_could_be_made():
+    for value, refused in ((2e7, []), (1e8, [Guard.MAX_EXCEPTION_FACTOR])):
+        live = State(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: 1e6})})
+        assert broken(FACTORS, change(value, None), live=live) == refused
+
+
+def test_a_larger_change_factor_allows_as_large_an_exception():
+    guards = replace(OFF, max_change_factor=200.0)
+    assert broken(guards, change(None, 2e8), live=default_of(1e6)) == []
+
+
+def test_from_a_default_of_nothing_no_exception_can_be_judged():
+    refused = broken(FACTORS, change(None, 1e6), live=default_of(0.0))
+    assert refused == [Guard.MAX_EXCEPTION_FACTOR]
+
+
+BATCH = ValueRange(
+    entities=EntityPattern(user=NamePattern(exact="alice")), key=RATE, minimum=1e8, maximum=5e8
+)
+
+
+def test_a_range_for_the_entity_approves_any_change_into_it_and_out_of_it_to_a_default():
+    guards = replace(FACTORS, bounds=(BATCH,))
+    assert broken(guards, change(None, 2e8), live=default_of(1e3)) == []
+    assert broken(guards, change(1e3, 2e8)) == []
+    live = State(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
+    assert broken(guards, change(2e8, None), live=live) == []
+    bob = change(None, 2e8, subject=entity(user="bob"))
+    assert broken(guards, bob, live=default_of(1e3)) == [Guard.MAX_EXCEPTION_FACTOR]
+    outside = change(None, 6e8)
+    assert broken(guards, outside, live=default_of(1e3)) == [
+        Guard.BOUNDS,
+        Guard.MAX_EXCEPTION_FACTOR,
+    ]
+
+
+def test_a_range_of_a_tenant_approves_what_its_documents_declare():
+    granted = replace(BATCH, namespaces=frozenset({"t"}))
+    foreign = replace(BATCH, namespaces=frozenset({"other"}))
+    made = change(None, 2e8)
+    assert broken(replace(FACTORS, granted=(granted,)), made, live=default_of(1e3)) == []
+    refused = broken(replace(FACTORS, granted=(foreign,)), made, live=default_of(1e3))
+    assert refused == [Guard.MAX_EXCEPTION_FACTOR]
+
+
+def test_the_end_of_an_exception_belongs_to_the_namespace_of_its_last_document():
+    granted = replace(BATCH, namespaces=frozenset({"t"}))
+    live = State(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
+    removal = replace(change(2e8, None), owner=Owner(document="t/one"))
+    guards = replace(FACTORS, granted=(granted,))
+    assert broken(guards, removal, live=live) == []
+    assert broken(guards, replace(removal, owner=None), live=live) == [Guard.MAX_EXCEPTION_FACTOR]
+
+
+SLIPS = (1e3, 1024.0, 1e6, 1024.0**2, 1e9, 1024.0**3, 8e3, 8 * 1024.0)
+"""Between bytes, kilobytes, megabytes and gigabytes of both spellings; and of bits where a prefix goes with it."""
+_values = st.floats(min_value=1.0, max_value=1e15)
+_live = st.one_of(
+    st.builds(default_of, _values),
+    st.builds(
+        lambda own, wide: State(limits={ALICE: limits_of({RATE: own}), ANYONE: limits_of({RATE: wide})}),
+        _values,
+        _values,
+    ),
+)  # fmt: skip
+_ranges = st.one_of(
+    st.just(()),
+    st.builds(
+        lambda least, width: (replace(BATCH, minimum=least, maximum=least * width),),
+        _values,
+        st.floats(min_value=1.0, max_value=1e7),
+    ),
+    st.builds(lambda most: (replace(BATCH, minimum=None, maximum=most),), _values),
+    st.builds(lambda least: (ValueRange(entities=EVERYTHING, key=RATE, minimum=least),), _values),
+    st.just((ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0, maximum=900.0),)),
+)
+
+
+@given(live=_live, bounds=_ranges, value=_values, slip=st.sampled_from(SLIPS))
+def test_a_value_and_its_slip_of_a_unit_never_both_pass_for_clients_that_have_a_limit(
+    live, bounds, value, slip
+):
+    """For an exception from a default and for a changed value, with whatever ranges."""
+    guards = replace(FACTORS, bounds=bounds)
+    before = live.value(ALICE, RATE)
+
+    def passes(after: float) -> bool:
+        return after == before or not broken(guards, change(before, after), live=live)
+
+    assert not (passes(value) and passes(value * slip))
+
+
+@given(default=_values, value=_values)
+def test_an_exception_can_be_made_exactly_if_it_can_be_ended(default, value):
+    live = State(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: default})})
+    made = broken(FACTORS, change(None, value), live=default_of(default))
+    assert made == broken(FACTORS, change(value, None), live=live)
+
+
+@given(before=_values, after=_values, factor=st.floats(min_value=1.0, max_value=1e6))
+def test_the_factor_of_exceptions_says_nothing_of_declared_values(before, after, factor):
+    live = State(limits={ALICE: limits_of({RATE: before}), ANYONE: limits_of({RATE: before})})
+    made = change(before, after)
+    assert broken(replace(FACTORS, max_exception_factor=factor), made, live=live) == broken(
+        FACTORS, made, live=live
+    )
+
+
 def test_a_change_that_holds_for_nobody_jumps_nowhere():
     live = State(limits={entity(user=DEFAULT): limits_of({RATE: 1e6})})
     shadowed = change(None, 1e9, subject=entity(client_id="app"))
@@ -182,8 +354,8 @@ def test_values_that_look_like_a_slip_of_the_unit_are_refused(key, subject, slip
 
 def test_a_minimum_replaces_the_guard_against_slips_and_a_maximum_does_not():
     guards = replace(OFF, allow_small_values=False)
-    low = Bound(entities=EVERYTHING, key=RATE, minimum=100.0)
-    high = Bound(entities=EVERYTHING, key=RATE, maximum=5e6)
+    low = ValueRange(entities=EVERYTHING, key=RATE, minimum=100.0)
+    high = ValueRange(entities=EVERYTHING, key=RATE, maximum=5e6)
     assert broken(replace(guards, bounds=(low,)), change(None, 100.0)) == []
     assert broken(replace(guards, bounds=(low,)), change(None, 99.0)) == [Guard.BOUNDS]
     assert broken(replace(guards, bounds=(high,)), change(None, 100.0)) == [Guard.UNIT_SLIP]
@@ -194,17 +366,17 @@ def test_a_minimum_replaces_the_guard_against_slips_and_a_maximum_does_not():
 def test_the_first_bound_for_entity_and_key_holds():
     bob = EntityPattern(user=NamePattern(exact="bob"))
     bounds = (
-        Bound(entities=bob, key=RATE, maximum=1.0),
-        Bound(entities=EVERYTHING, key=SHARE, maximum=1.0),
-        Bound(entities=EVERYTHING, key=RATE, maximum=5e6),
-        Bound(entities=EVERYTHING, key=RATE, maximum=1.0),
+        ValueRange(entities=bob, key=RATE, maximum=1.0),
+        ValueRange(entities=EVERYTHING, key=SHARE, maximum=1.0),
+        ValueRange(entities=EVERYTHING, key=RATE, maximum=5e6),
+        ValueRange(entities=EVERYTHING, key=RATE, maximum=1.0),
     )
     assert broken(replace(OFF, bounds=bounds), change(None, 4e6)) == []
     assert broken(replace(OFF, bounds=bounds), change(None, 6e6)) == [Guard.BOUNDS]
 
 
 def test_bounds_say_nothing_of_removals():
-    bounds = (Bound(entities=EVERYTHING, key=RATE, minimum=1.0),)
+    bounds = (ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0),)
     assert broken(replace(OFF, bounds=bounds), change(5e6, None)) == []
 
 
@@ -356,7 +528,9 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
         max_removals=4,
         newly_unlimited=NewlyUnlimited.REFUSE,
         bounds=(
-            Bound(entities=EntityPattern(client_id=NamePattern(exact="c")), key=RATE, maximum=1e9),
+            ValueRange(
+                entities=EntityPattern(client_id=NamePattern(exact="c")), key=RATE, maximum=1e9
+            ),
         ),
         protected=(Protection(entities=EntityPattern(client_id=NamePattern(exact="c"))),),
         required_labels=(
@@ -418,12 +592,31 @@ def test_we_are_warned_where_a_plan_limits_ourselves():
 
 
 @pytest.mark.parametrize(
+    ("made", "slips"),
+    [
+        (change(1e6, 8e6), True),
+        (change(8e6, 1e6), True),
+        (change(1e6, 8.1e6), False),
+        (change(0.0, 8e6), False),
+        (change(None, 8e6), False),
+        (change(8e6, None), False),
+        (change(10.0, 80.0, key=SHARE), False),
+        (change(1e6, 8e6, cause=Cause.OVERRIDE), False),
+    ],
+)
+def test_exactly_eight_times_a_byte_rate_looks_like_bits(made, slips):
+    assert bit_slips([made]) == (made,) * slips
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"max_removals": -1},
         {"max_removed_percent": math.nan},
         {"max_change_factor": math.nan},
         {"max_change_factor": 0.5},
+        {"max_exception_factor": math.nan},
+        {"max_exception_factor": 0.5},
     ],
 )
 def test_a_guard_that_could_guard_nothing_cannot_be_built(wrong: dict[str, float]) -> None:

@@ -6,12 +6,19 @@ import pytest
 
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.guards import Bound
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
 from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.ranges import ValueRange
 from reconciler.quota.state import limits_of
-from reconciler.quota.tenancy import Permission, Tenant, judge, may_declare, may_remove
+from reconciler.quota.tenancy import (
+    Permission,
+    Tenant,
+    granted_ranges,
+    judge,
+    may_declare,
+    may_remove,
+)
 
 RATE = Key.PRODUCER_BYTE_RATE
 PAY = EntityPattern(user=NamePattern(prefix="pay-"))
@@ -60,7 +67,7 @@ def test_default_forms_need_a_grant_of_their_own():
 
 
 def test_values_stay_within_the_granted_bounds():
-    bound = Bound(entities=PAY, key=RATE, minimum=100.0, maximum=200.0)
+    bound = ValueRange(entities=PAY, key=RATE, minimum=100.0, maximum=200.0)
     bounded = replace(TENANT, bounds=(bound, replace(bound, key=Key.REQUEST_PERCENTAGE)))
     assert [judge(document(rate=rate), [bounded]).granted for rate in (99.0, 100.0, 200.0, 201.0)] == [False, True, True, False]  # fmt: skip
     (low,) = judge(document(rate=99.0), [bounded]).messages
@@ -74,7 +81,7 @@ def test_values_stay_within_the_granted_bounds():
 
 
 def test_the_grant_with_the_smallest_priority_decides():
-    strict = replace(TENANT, priority=1, bounds=(Bound(entities=PAY, key=RATE, maximum=1.0),))
+    strict = replace(TENANT, priority=1, bounds=(ValueRange(entities=PAY, key=RATE, maximum=1.0),))
     assert not judge(document(), [TENANT, strict]).granted
     assert judge(document(), [TENANT, replace(strict, priority=9)]).granted
 
@@ -131,3 +138,21 @@ def test_a_document_declares_and_removes_what_its_grant_covers_and_allows(
 ):
     assert may_declare(name, subject, tenants) is declares
     assert may_remove(name, subject, tenants) is removes
+
+
+def test_the_ranges_of_tenants_come_by_priority_and_a_key_without_bounds_hides_those_of_the_next():
+    users = EntityPattern(user=NamePattern(prefix=""))
+    ips = EntityPattern(ip=NamePattern(prefix=""))
+    bound = ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0, maximum=2.0)
+    first = Tenant(namespaces=frozenset({"a"}), entities=(users, ips), priority=1)
+    second = Tenant(
+        namespaces=frozenset({"a", "b"}), entities=(users,), bounds=(bound,), priority=2
+    )
+    ranges = granted_ranges([second, first])
+    assert [(one.entities, one.namespaces) for one in ranges if one.key is RATE] == [
+        (users, {"a"}),
+        (ips, {"a"}),
+        (users, {"a", "b"}),
+    ]
+    assert [one.minimum for one in ranges if one.key is RATE] == [None, None, 1.0]
+    assert len(ranges) == 3 * len(Key)

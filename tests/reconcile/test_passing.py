@@ -109,6 +109,27 @@ def test_what_a_guard_speaks_against_is_withheld_and_the_rest_is_applied():
     assert [one.guard for one in made.preview.violations] == [Guard.MAX_CHANGE_FACTOR]
 
 
+def test_a_user_with_only_a_default_gets_a_limit_of_its_own_and_a_slip_of_the_unit_is_withheld():
+    world = World({ANYONE: {RATE: 1048576.0}})
+    made = passed(
+        world,
+        {ANYONE: {RATE: 1048576.0}, ALICE: {RATE: 20.0 * 1024**3}, BOB: {RATE: 20.0 * 1024**2}},
+        guards=replace(OPEN, max_change_factor=10.0),
+    )
+    assert withheld(made) == {(ALICE, RATE): {Guard.MAX_EXCEPTION_FACTOR}}
+    assert words(made) == {(BOB, RATE): "APPLIED"}
+
+
+def test_a_change_to_eight_times_the_value_is_applied_with_a_warning():
+    world = World({ALICE: {RATE: 1000.0}})
+    made = passed(world, {ALICE: {RATE: 8000.0}})
+    assert made.preview is not None
+    assert made.preview.warnings[1:] == (
+        "user=alice: producer_byte_rate changes by a factor of exactly 8; limits are in bytes per second, not in bits",
+    )
+    assert words(made) == {(ALICE, RATE): "APPLIED"}
+
+
 def test_only_the_key_that_is_spoken_against_is_withheld():
     world = World()
     made = passed(

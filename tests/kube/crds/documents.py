@@ -56,6 +56,7 @@ FULL_CLUSTER: Mapping[str, Any] = {
         "maxRemovals": 5,
         "maxRemovedPercent": 12.5,
         "maxChangeFactor": 4,
+        "maxExceptionFactor": 30,
         "newlyUnlimited": "Refuse",
         "protectDefaults": True,
         "window": "30m",

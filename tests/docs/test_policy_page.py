@@ -1,0 +1,56 @@
+"""docs/policy.md against the guards: every guard has its row, its default and its flag."""
+
+import re
+from pathlib import Path
+
+from reconciler.cli.orders import limit_options
+from reconciler.manifest.project import parse
+from reconciler.quota.guards import ALLOWED_WITH, Guard, Guards, NewlyUnlimited
+
+PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.partition("| guard | refuses")[2].splitlines()[2:]
+    if line.startswith("|")
+]
+VERSION = "apiVersion: kafka-quotas.io/v1alpha1\n"
+
+
+def example() -> Guards:
+    """The guards of the page's example."""
+    text = PAGE.partition("```yaml\n")[2].partition("```")[0]
+    text = text.replace("kind: QuotaCluster\nspec:\n", "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n  bootstrapServers: a:1\n")  # fmt: skip
+    documents = [VERSION + document for document in text.split("---\n")]
+    return parse("---\n".join(documents)).clusters[0].cluster.guards
+
+
+def test_every_guard_has_a_row():
+    named = [name for row in ROWS for name in re.findall(r"`([\w.]+)`", row[0])]
+    assert sorted(named) == sorted(map(str, Guard))
+
+
+def test_each_row_names_the_flags_of_its_guard_and_no_others():
+    for row in ROWS:
+        guards = [Guard(name) for name in re.findall(r"`([\w.]+)`", row[0])]
+        flags = {flag for guard in guards for flag in re.findall(r"--[\w-]+", ALLOWED_WITH[guard])}
+        assert set(re.findall(r"--[\w-]+", row[2])) == flags
+
+
+def test_the_flags_exist():
+    flags = {flag for text in ALLOWED_WITH.values() for flag in re.findall(r"--[\w-]+", text)}
+    command = limit_options(lambda **_: None)
+    options = {name for option in command.__click_params__ for name in option.opts}
+    assert flags <= options
+
+
+def test_the_numbers_of_the_example_are_the_defaults():
+    written, usual = example(), Guards()
+    for name in ("max_removals", "max_removed_percent", "max_change_factor", "max_exception_factor", "protect_defaults"):  # fmt: skip
+        assert getattr(written, name) == getattr(usual, name)
+    assert usual.newly_unlimited is NewlyUnlimited.LIST
+    assert (usual.bounds, usual.protected, usual.required_labels) == ((), (), ())
+
+
+def test_of_the_ranges_of_the_example_the_one_with_two_near_ends_approves():
+    approving = [one for one in example().bounds if one.approves(200 * 1024**2)]
+    assert [one.entities.user.exact for one in approving if one.entities.user] == ["etl-nightly"]
