@@ -27,7 +27,7 @@ _COMMON: Final[Headings] = {
         "--policy", "--confirm-sync", "--only", "--correct-drift", "--force", "--since", "--no-inventory", "--validate",
     ),
     "Guards": (
-        "--max-removals", "--max-removed-percent", "--max-change-factor", "--allow-newly-unlimited", "--allow-small-values",
+        "--max-removals", "--max-removed-percent", "--max-change-factor", "--max-exception-factor", "--allow-newly-unlimited", "--allow-small-values",
         "--allow-defaults", "--allow-empty",
     ),
     "Recorded use": ("--evidence", "--no-evidence", "--require-evidence"),
