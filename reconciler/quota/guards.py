@@ -13,7 +13,6 @@ from reconciler.quota.keys import RULES, Key
 from reconciler.quota.outlook import Reach, reaches_of
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.policy import Cause
-from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.ranges import ValueRange, is_approved, range_of
 from reconciler.quota.state import State
 
@@ -186,33 +185,6 @@ def check(plan: Plan, guards: Guards, live: State) -> tuple[Violation, ...]:
         *_values(written, guards),
         *_effects(planned, guards, live, apply_to(live, plan.changes)),
         *_twins(plan),
-    )
-
-
-def own_limits(live: State, changes: Iterable[Change], principal: Principal) -> tuple[str, ...]:
-    """Warnings where a plan changes a limit of the very principal that applies it."""
-    before_limits = resolve(live, principal)
-    after_limits = resolve(apply_to(live, changes), principal)
-    return tuple(
-        f"{one.key} limits our own principal {principal.user}: this tool may be throttled"
-        for one in after_limits.effective
-        if one.value is not None and one.value != before_limits.limit(one.key)
-    )
-
-
-def bit_slips(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Declared byte rates that become exactly eight times larger or smaller, as bits in place of bytes do.
-
-    Too common among intended changes to be refused.
-    """
-    return tuple(
-        change
-        for change in changes
-        if RULES[change.key].is_bytes
-        and change.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
-        and change.before
-        and change.after
-        and change.after / change.before in {8.0, 0.125}
     )
 
 

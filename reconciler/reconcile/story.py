@@ -17,12 +17,13 @@ from reconciler.quota.basis import basis_of, differences
 from reconciler.quota.change import Change, Plan
 from reconciler.quota.desired import Desired
 from reconciler.quota.entity import Entity
-from reconciler.quota.guards import bit_slips, check, own_limits
+from reconciler.quota.guards import check
 from reconciler.quota.impact import assess, known_from
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.outcome import Alteration, Held, Result, Unknown
 from reconciler.quota.owned import OverrideSet, RecordChange
 from reconciler.quota.plan import compare
+from reconciler.quota.plan_warnings import bit_slips, own_limits
 from reconciler.quota.policy import Policy
 from reconciler.quota.report import Outcome, Preview, Verdict
 from reconciler.reconcile import audit, records

@@ -19,15 +19,12 @@ from reconciler.quota.guards import (
     NewlyUnlimited,
     Protection,
     Violation,
-    bit_slips,
     check,
-    own_limits,
 )
 from reconciler.quota.keys import Key
 from reconciler.quota.owned import Owner
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, Form, NamePattern
 from reconciler.quota.policy import Cause
-from reconciler.quota.precedence import Principal
 from reconciler.quota.ranges import ValueRange
 from reconciler.quota.state import State, limits_of
 from reconciler.quota.twins import Twin
@@ -578,34 +575,6 @@ def test_the_end_of_an_override_passes_all_but_the_rules_for_declared_values():
     assert broken(STRICT, change(1e9, None, cause=back)) == []
     assert broken(STRICT, change(1e9, 5.0, cause=back)) == [Guard.UNIT_SLIP]
     assert broken(STRICT, change(1e9, 5.0, cause=back, declared=False)) == []
-
-
-def test_we_are_warned_where_a_plan_limits_ourselves():
-    us = Principal(user="admin", client_id="kquota")
-    ours = change(None, 1e6, subject=entity(user="admin"))
-    (warning,) = own_limits(State(), [ours], us)
-    assert "producer_byte_rate limits our own principal admin" in warning
-    assert own_limits(State(), [change(None, 1e6)], us) == ()
-    live = State(limits={entity(user="admin"): limits_of({RATE: 1e6})})
-    assert own_limits(live, [change(None, 1e6)], us) == ()
-    assert own_limits(live, [change(1e6, None, subject=entity(user="admin"))], us) == ()
-
-
-@pytest.mark.parametrize(
-    ("made", "slips"),
-    [
-        (change(1e6, 8e6), True),
-        (change(8e6, 1e6), True),
-        (change(1e6, 8.1e6), False),
-        (change(0.0, 8e6), False),
-        (change(None, 8e6), False),
-        (change(8e6, None), False),
-        (change(10.0, 80.0, key=SHARE), False),
-        (change(1e6, 8e6, cause=Cause.OVERRIDE), False),
-    ],
-)
-def test_exactly_eight_times_a_byte_rate_looks_like_bits(made, slips):
-    assert bit_slips([made]) == (made,) * slips
 
 
 @pytest.mark.parametrize(
