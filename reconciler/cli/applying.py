@@ -11,6 +11,7 @@ from reconciler.cli.exits import Exit
 from reconciler.cli.orders import Limits, orders_for, origin_of
 from reconciler.cli.outcomes import keep_outcome
 from reconciler.cli.planning import Sources, Task, prepared_for
+from reconciler.cli.principals import with_users
 from reconciler.cli.running import run
 from reconciler.cli.where import Target
 from reconciler.cli.world import Records, World, world
@@ -91,6 +92,8 @@ def apply_one(console: Console, wanted: Wanted) -> Exit:
                 orders = replace(task.orders, own_principal=outside.own_principal)
                 prepared = await prepared_for(task, outside)
                 _check_approved(wanted, outside, prepared)
+                if wanted.output == "text":
+                    prepared = await with_users(task, prepared, outside.client)
             return await carry_out(console, wanted, outside, orders, prepared)
 
     return told_outcome(console, wanted, run(work()))
@@ -103,8 +106,11 @@ async def carry_out(
     shown = prepared.preview
     idle = not (prepared.plan.changes or prepared.plan.bookkeeping or prepared.override_changes)
     if wanted.output == "text":
-        told = showing.Shown(target=wanted.target, preview=shown)
-        showing.show_plans(console, [told], "text", verbose=wanted.verbose)
+        if wanted.saved is not None and not wanted.verbose:
+            showing.show_summary(console, shown)
+        else:
+            plan = showing.Shown(target=wanted.target, preview=shown)
+            showing.show_plans(console, [plan], "text", verbose=wanted.verbose)
         console.flush()
     if not shown.violations and not prepared.plan.conflicts:
         if idle:

@@ -68,12 +68,12 @@ def show_fleet(console: Console, report: "FleetReport", showing: FleetShowing) -
 
 
 def _shown(console: Console, report: "FleetReport", showing: FleetShowing) -> str:
+    from reconciler.cli.showing import style_of
     from reconciler.render.documents import dump
     from reconciler.render.fleet_text import fleet_document, fleet_markdown, fleet_text
-    from reconciler.render.table import Style
 
     if showing.output == "json":
         return dump(fleet_document(report))
     if showing.output == "markdown":
         return fleet_markdown(report, most=showing.most)
-    return fleet_text(report, style=Style(colour=console.colour))
+    return fleet_text(report, style=style_of(console))

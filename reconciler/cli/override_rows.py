@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from reconciler.cli.console import Console
+from reconciler.cli.showing import style_of
 from reconciler.quota.owned import Override
 from reconciler.render import units
 from reconciler.render.documents import Json, entity_json, value_json
 from reconciler.render.names import entity_text, escaped
-from reconciler.render.table import Style, table
+from reconciler.render.table import table
 from reconciler.render.units import instant
 
 
@@ -45,4 +46,4 @@ def table_of(console: Console, found: Sequence[Override], now: float) -> None:
         for one in found
     ]  # fmt: skip
     heads = ("ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON")
-    console.fact("\n".join(table(rows, heads=heads, style=Style(colour=console.colour))))
+    console.fact("\n".join(table(rows, heads=heads, style=style_of(console))))

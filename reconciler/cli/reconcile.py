@@ -135,7 +135,8 @@ def _show(console: Console, about: str, found: "Handled", output: str) -> None:
         )
         return
 
-    from reconciler.render.table import Style, table
+    from reconciler.cli.showing import style_of
+    from reconciler.render.table import table
 
     rows = [
         [escaped(str(one.get(key, ""))) for key in ("type", "status", "reason", "message")]
@@ -144,6 +145,6 @@ def _show(console: Console, about: str, found: "Handled", output: str) -> None:
     heads = ("CONDITION", "STATUS", "REASON", "MESSAGE")
     console.fact(escaped(about))
     if rows:
-        console.fact("\n".join(table(rows, heads=heads, style=Style(colour=console.colour))))
+        console.fact("\n".join(table(rows, heads=heads, style=style_of(console))))
     else:
         console.fact("no conditions yet")

@@ -139,6 +139,13 @@ def _plans_as_text(console: Console, made: Sequence[Shown], *, verbose: bool) ->
         console.fact(plan_text(one.preview, style=style, verbose=verbose, recorded=one.recorded))
 
 
+def show_summary(console: Console, preview: "Preview") -> None:
+    """A plan that was reviewed, without its rows."""
+    from reconciler.render.text import plan_summary_text
+
+    console.fact(plan_summary_text(preview, style=style_of(console)))
+
+
 def document_of(outcome: "Outcome | None") -> "dict[str, Json]":
     """What became of an apply, for programs; ``None`` where there was nothing to do."""
     if outcome is None:

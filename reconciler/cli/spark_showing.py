@@ -111,12 +111,12 @@ def shown(report: "UsageReport", output: str, console: Console) -> str:
         return dump(report_document(report))
     if output == "html":
         return page_of(report)
-    from reconciler.render.table import Style
+    from reconciler.cli.showing import style_of
     from reconciler.render.use_text import report_markdown, report_text
 
     if output == "markdown":
         return report_markdown(report)
-    return report_text(report, style=Style(colour=console.colour))
+    return report_text(report, style=style_of(console))
 
 
 def page_of(report: "UsageReport") -> str:

@@ -152,6 +152,11 @@ class Plan:
         return (*reported, *(one for one in self.changes if one.cause is Cause.DRIFT))
 
     @property
+    def adopted(self) -> tuple[Finding, ...]:
+        """Pairs that are live as declared and not on record yet: nothing is written for them but the record."""
+        return self.found(Cause.ADOPT, Cause.CONVERGED)
+
+    @property
     def unmanaged(self) -> tuple[Finding, ...]:
         """Live pairs that nobody declares and we do not own."""
         return self.found(Cause.UNMANAGED)

@@ -174,6 +174,7 @@ class Outcome:
         pairs: One per change, in plan order.
         visibility: What the brokers showed; ``None`` where nothing had to be looked for.
         bookkeeping: How many records changed without a write to the cluster.
+        adopted: How many of them adopt a value that is live as declared.
         recorded: Whether the inventory knows all this.
         interrupted: Whether somebody asked to stop.
         failure: Why sending, looking or recording broke off, or "".
@@ -187,6 +188,7 @@ class Outcome:
     pairs: tuple[PairOutcome, ...] = field(default=(), repr=False)
     visibility: Visibility | None = None
     bookkeeping: int = 0
+    adopted: int = 0
     recorded: bool = True
     interrupted: bool = False
     failure: str = ""

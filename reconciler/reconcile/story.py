@@ -190,6 +190,7 @@ async def apply(
         pairs=judge(plan.changes, sender.results, live=live, visibility=visibility),
         visibility=visibility,
         bookkeeping=len(noted),
+        adopted=len(plan.adopted) if noted else 0,
         interrupted=sender.interrupted,
         failure=str(sender.failure) if sender.failure is not None else failure,
         started_at=started,

@@ -40,6 +40,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
         "recorded": outcome.recorded,
         "failure": outcome.failure,
         "recordChanges": outcome.bookkeeping,
+        "adopted": outcome.adopted,
         "counts": {word: outcome.count(word) for word in sorted(_WORDS)},
         "brokers": None
         if seen is None
@@ -103,7 +104,7 @@ def read_undo(text: str, *, where: str) -> Undo:
     top = load(text, kind=KIND, format_version=FORMAT, where=where)
     fields = top.fields(
         "kind", "format", "clusterId", "digest", "startedAt", "endedAt", "origin", "complete", "interrupted",
-        "recorded", "failure", "recordChanges", "counts", "brokers", "pairs",
+        "recorded", "failure", "recordChanges", "adopted", "counts", "brokers", "pairs",
     )  # fmt: skip
     before: list[tuple[Entity, Key, float | None]] = []
     for item in fields["pairs"].items():

@@ -24,7 +24,7 @@ def read_outcome(text: str, *, where: str) -> Outcome:
     """
     fields = load(text, kind=KIND, format_version=FORMAT, where=where).fields(
         "kind", "format", "clusterId", "digest", "startedAt", "endedAt", "origin", "complete", "interrupted",
-        "recorded", "failure", "recordChanges", "counts", "brokers", "pairs",
+        "recorded", "failure", "recordChanges", "adopted", "counts", "brokers", "pairs",
     )  # fmt: skip
     origin = fields["origin"].fields("who", "commit", "cluster", "toolVersion")
     made = Outcome(
@@ -32,6 +32,7 @@ def read_outcome(text: str, *, where: str) -> Outcome:
         digest=fields["digest"].text(),
         pairs=tuple(_pair(one) for one in fields["pairs"].items()),
         bookkeeping=fields["recordChanges"].whole(),
+        adopted=fields["adopted"].whole(),
         recorded=fields["recorded"].truth(),
         interrupted=fields["interrupted"].truth(),
         failure=fields["failure"].text(),

@@ -12,7 +12,7 @@ from reconciler.quota.keys import Key
 from reconciler.render.documents import Json
 from reconciler.render.html_ledger import Ledger
 from reconciler.render.names import escaped, markdown, prose
-from reconciler.render.table import Cell, Style, table
+from reconciler.render.table import Cell, Style, folded_lines, row_lines
 from reconciler.render.units import count
 
 TITLE: Final = "What recorded use says"
@@ -99,23 +99,23 @@ def recorded_text(found: Recorded, *, style: Style, most: int | None) -> list[st
             escaped(one.who),
             one.what,
             Cell(text=one.before, right=True),
-            Cell(text="->", colours=("dim",)),
-            Cell(text=one.after, right=True),
+            Cell(text="->", colours=("dim",), joined=True),
+            Cell(text=one.after, right=True, joined=True),
             Cell(text=escaped(one.where), colours=("dim",)),
         ]
         for one in shown
     ]
-    # The sentence is what people look for, so it has a line of its own, which no narrow terminal cuts off.
-    made = table(rows, style=style, indent="  ") if rows else []
+    # The sentence is what people look for, so it has a line of its own.
+    made = row_lines(rows, style=style, indent="  ")
     for line, one in zip(made, shown, strict=True):
-        lines += [line, f"       {escaped(one.says)}"]
+        lines += [*line, f"       {escaped(one.says)}"]
     lines += [f"  and {count(len(found.rows) - len(shown), 'client')} more (--verbose shows all)"] if len(shown) < len(found.rows) else []  # fmt: skip
     lines += _left_out(found, "  ")
     lines += [f"  {escaped(one)}" for one in found.notes]
     if found.refusals:
         lines += ["", style.paint(refused_title(len(found.refusals)), "bold", "red")]
         lines += [f"  {escaped(one.says)}" for one in found.refusals]
-    return lines
+    return folded_lines(lines, style)
 
 
 _COLOURS: Final = {"!": "red", "?": "yellow"}

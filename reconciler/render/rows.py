@@ -44,10 +44,10 @@ class Row:
         colour: For terminals.
         entity: As :func:`~reconciler.render.names.entity_text` writes it.
         key: Kafka's name.
-        before: What is live (for findings: what is live).
-        after: What will be; for findings, which are not written: what is declared or was applied, in words.
+        before: What is live; for drift, what is expected.
+        after: What will be; for drift, what is live; for other findings, what is declared or was applied, in words.
         meaning: What it means for clients, or since when.
-        is_written: Whether the value changes: only then does an arrow stand between before and after.
+        has_arrow: Whether ``before`` became or becomes ``after``.
         why: In one or two words.
         place: ``path:line`` or the document.
         note: More, or "".
@@ -60,7 +60,7 @@ class Row:
     before: str
     after: str
     meaning: str = ""
-    is_written: bool = True
+    has_arrow: bool = True
     why: str = ""
     place: str = ""
     note: str = ""
@@ -184,24 +184,45 @@ def headline(preview: Preview) -> str:
         if preview.snapshot_at is not None
         else ""
     )
-    cluster = (
-        f"cluster {preview.plan.cluster_id}" if preview.plan.cluster_id else "no known cluster"
-    )
-    return f"Plan for {cluster}, {asked}{why}{snapshot}"
+    return f"Plan for {cluster_text(preview)}, {asked}{why}{snapshot}"
+
+
+def cluster_text(preview: Preview) -> str:
+    """The cluster as the project calls it, with its id: ``demo (cluster id lkc-1)``."""
+    name, cluster_id = preview.origin.cluster, preview.plan.cluster_id
+    if not cluster_id:
+        return f"{name} (cluster id unknown)" if name else "no known cluster"
+    return f"{name} (cluster id {cluster_id})" if name else f"cluster {cluster_id}"
+
+
+_ATTENTION: Final[Mapping[str, str]] = {
+    "drift": "drifted (changed outside kquota)",
+    "restricted": "restricted by policy",
+    "changedByAnother": "changed by another",
+    "notRemoved": "not removed",
+}
+"""Sections that keep a plan from being "nothing to do", with what the summary calls their rows."""
 
 
 def summary(preview: Preview) -> str:
     """The second line: how many of what, or that there is nothing to do."""
-    numbers = counts(preview)
-    if not preview.plan.changes:
-        return f"Nothing to do: {count(numbers['inSync'], 'declared limit')} in sync."
-    parts = [
+    numbers, plan = counts(preview), preview.plan
+    written = [
         f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
     ]
-    entities = count(numbers["entities"], "entity", "entities")
-    return (
-        f"{', '.join(parts)} on {entities}; {numbers['inSync']:,} in sync; policy {preview.policy}."
-    )
+    if written:
+        written[-1] += f" on {count(numbers['entities'], 'entity', 'entities')}"
+    notable = [f"{numbers[name]:,} {words}" for name, words in _ATTENTION.items() if numbers[name]]
+    if plan.conflicts:
+        notable.insert(0, count(len(plan.conflicts), "conflict"))
+    adopted = [f"{count(len(plan.adopted), 'equal limit')} to adopt"] if plan.adopted else []
+    if written:
+        in_sync = f"{numbers['inSync']:,} in sync"
+        parts = [", ".join(written), *notable, *adopted, in_sync, f"policy {preview.policy}."]
+        return "; ".join(parts)
+    in_sync = f"{count(numbers['inSync'], 'declared limit')} in sync."
+    verdict = "No limit to write" if notable else "Nothing to do"
+    return f"{verdict}: {'; '.join([*notable, *adopted, in_sync])}"
 
 
 def impact_lines(preview: Preview) -> tuple[str, ...]:
@@ -334,24 +355,28 @@ def by_how_much(direction: Direction, factor: float | None) -> str:
     return f"{direction} {(factor - 1) * 100:+.3g} %"
 
 
+_DRIFTED: Final = frozenset({Cause.DRIFT, Cause.CHANGED_BY_ANOTHER})
+"""Findings that compare what kquota expects with what is live."""
+
+
 def _finding(one: Finding, kind: SectionKind, now: float, more: str) -> Row:
     place = ""
     if one.claim is not None:
         place = one.claim.place(one.key)
     elif one.owner is not None:
         place = one.owner.document
-    wanted = "declared", one.desired
-    if one.desired is None:
-        wanted = "applied", one.applied
+    source, expected = ("declared", one.desired) if one.desired is not None else ("applied", one.applied)  # fmt: skip
+    live, drifted = limit(one.key, one.live), one.cause in _DRIFTED
+    reference = "" if expected is None else f"{source} {limit(one.key, expected)}"
     said = one.note if one.note != REASONS[one.cause] else ""
     return Row(
         mark=kind.mark,
         colour=kind.colour,
         entity=entity_text(one.entity),
         key=str(one.key),
-        before=limit(one.key, one.live),
-        after="" if wanted[1] is None else f"{wanted[0]} {limit(one.key, wanted[1])}",
-        is_written=False,
+        before=limit(one.key, expected) if drifted else live,
+        after=live if drifted else reference,
+        has_arrow=drifted,
         meaning="" if one.since is None else f"since {age(now - one.since)}",
         why="",
         place=place,

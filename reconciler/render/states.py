@@ -14,7 +14,7 @@ from reconciler.quota.twins import Twin
 from reconciler.render.documents import Json, entity_json, value_json
 from reconciler.render.json_plan import finding_row
 from reconciler.render.names import entity_text, escaped, parts_text, quoted
-from reconciler.render.table import Cell, Style, table
+from reconciler.render.table import Cell, Style, folded, table
 from reconciler.render.units import PER_BROKER, UNSET, age, count, instant, limit, number, quantity
 
 PLAIN = Style()
@@ -201,14 +201,14 @@ def _drift_lines(
             entity_text(one.entity),
             str(one.key),
             Cell(text=limit(one.key, one.applied), right=True),
-            "->",
-            Cell(text=limit(one.key, one.live), right=True),
+            Cell(text="->", joined=True),
+            Cell(text=limit(one.key, one.live), right=True, joined=True),
             "" if one.since is None else f"first seen {age(now - one.since)} ago",
             "" if one.owner is None else escaped(one.owner.document),
         ]
         for one in shown
     ]
-    heads = ("", "ENTITY", "KEY", "APPLIED", "", "LIVE", "", "DOCUMENT")
+    heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "", "DOCUMENT")
     title = style.paint(f"Drift: {count(len(findings), 'pair')}", "bold", "yellow")
     return [
         title,
@@ -337,11 +337,14 @@ def checks_text(checks: Sequence[Check], *, style: Style = PLAIN) -> str:
     """The checks, one after the other, with what to do about those that failed."""
     lines: list[str] = []
     width = max((len(one.name) for one in checks), default=0)
+    hang = 7 + 2 + width + 2
     for one in checks:
         mark = style.paint(f"{one.health:<7}", _COLOURS[one.health])
-        lines.append(f"{mark}  {one.name:<{width}}  {escaped(one.found)}".rstrip())
+        line = f"{mark}  {one.name:<{width}}  {escaped(one.found)}".rstrip()
+        lines += folded(line, style.width, hang=hang)
         if one.advice:
-            lines.append(f"{'':7}  {'':{width}}  {style.paint(escaped(one.advice), 'dim')}")
+            advice = f"{'':{hang}}{style.paint(escaped(one.advice), 'dim')}"
+            lines += folded(advice, style.width, hang=hang)
     return "\n".join(lines) + "\n"
 
 

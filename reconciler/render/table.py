@@ -1,8 +1,13 @@
-"""Aligned tables and colours for terminals. Cells arrive escaped (``names``); widths count screen columns."""
+"""Aligned tables, folded lines and colours for terminals. Cells arrive escaped (``names``); widths count screen columns.
 
+Nothing is ever cut. Where a terminal is too narrow, the last columns of a row move to lines of their own below it.
+"""
+
+import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 _CODES: Final[Mapping[str, str]] = {
@@ -15,8 +20,17 @@ _CODES: Final[Mapping[str, str]] = {
     "cyan": "36",
 }
 
-MAX_CELL: Final = 120
-"""Widest cell on a terminal; a longer one is cut with an ellipsis, because the JSON has it whole."""
+MAX_ALIGNED: Final = 60
+"""Widest cell that other rows leave room for; a wider one shifts the rest of its own row only."""
+
+_HANGING: Final = 4
+"""Columns by which continued lines of a row are indented further."""
+
+_LEAST_WIDTH: Final = 40
+"""On a terminal narrower than this lines are folded as if it had this many columns."""
+
+_PARTS: Final = re.compile(r"\x1b\[[0-9;]*m|[ ]+|[^ \x1b]+")
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +55,19 @@ class Style:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell: its text, its colours, and whether it stands at the right edge."""
+    """One cell.
+
+    Attributes:
+        text: What it holds.
+        colours: Its colours.
+        right: Whether it is aligned at the right edge of its column.
+        joined: Whether it is always on the same line as the cell before it, as an arrow between two values is.
+    """
 
     text: str
     colours: tuple[str, ...] = ()
     right: bool = False
+    joined: bool = False
 
 
 def columns_of(text: str) -> int:
@@ -65,35 +87,112 @@ def table(
     style: Style = Style(),
     indent: str = "",
 ) -> list[str]:
-    """Lines of an aligned table with two spaces between columns and none at the end of a line."""
-    made = [[cell if isinstance(cell, Cell) else Cell(text=cell) for cell in row] for row in rows]
-    if heads:
-        made.insert(0, [Cell(text=head, colours=("bold",)) for head in heads])
-    made = [[_cut(cell) for cell in row] for row in made]
-    widths = [
-        max(columns_of(row[at].text) for row in made if at < len(row))
-        for at in range(max((len(row) for row in made), default=0))
+    """Lines of an aligned table with two spaces between columns and none at the end of a line.
+
+    With a width, columns that do not fit on one line are aligned on further lines below their row.
+    """
+    return [
+        line for row in row_lines(rows, heads=heads, style=style, indent=indent) for line in row
     ]
-    rights = [any(row[at].right for row in made if at < len(row)) for at in range(len(widths))]
-    return [(indent + _line(row, widths, rights, style)).rstrip() for row in made]
+
+
+def row_lines(
+    rows: Iterable[Sequence[Cell | str]],
+    *,
+    heads: Sequence[str] = (),
+    style: Style = Style(),
+    indent: str = "",
+) -> list[list[str]]:
+    """The lines of :func:`table`, by row; the heads are the first row."""
+    cells = [[cell if isinstance(cell, Cell) else Cell(text=cell) for cell in row] for row in rows]
+    if heads:
+        cells.insert(0, [Cell(text=head, colours=("bold",)) for head in heads])
+    columns = [
+        [row[at] for row in cells if at < len(row)]
+        for at in range(max((len(row) for row in cells), default=0))
+    ]
+    widths = [
+        max(
+            (width for cell in column if (width := columns_of(cell.text)) <= MAX_ALIGNED), default=0
+        )
+        for column in columns
+    ]
+    rights = [any(cell.right for cell in column) for column in columns]
+    joined = [any(cell.joined for cell in column) for column in columns]
+    room = max(style.width, _LEAST_WIDTH) - len(indent) if style.width else 0
+    blocks = list(_blocks(widths, joined, room))
+    lines: list[list[str]] = []
+    for row in cells:
+        lines.append([])
+        for number, block in enumerate(blocks):
+            part = row[block.start : block.stop]
+            if number and not any(cell.text for cell in part):
+                continue
+            line = _line(part, widths[block.start :], rights[block.start :], style).rstrip()
+            lead = indent + " " * _HANGING if number else indent
+            lines[-1] += folded(lead + line, style.width, hang=len(indent) + 2 * _HANGING)
+    return lines
+
+
+def _blocks(widths: Sequence[int], joined: Sequence[bool], room: int) -> Iterator[range]:
+    """The columns of each line of a row; ``room`` 0 = all on one line."""
+    starts = [at for at in range(len(widths)) if not (at and joined[at])]
+    first, used = 0, 0
+    for at, following in pairwise([*starts, len(widths)]):
+        needed = sum(widths[at:following]) + 2 * (following - at)
+        lead = _HANGING if first else 0
+        if room and at > first and lead + used + needed - 2 > room:
+            yield range(first, at)
+            first, used = at, 0
+        used += needed
+    yield range(first, len(widths))
 
 
 def _line(row: Sequence[Cell], widths: Sequence[int], rights: Sequence[bool], style: Style) -> str:
-    cells: list[str] = []
+    texts: list[str] = []
     for cell, width, right in zip(row, widths, rights, strict=False):
         space = " " * (width - columns_of(cell.text))
         text = style.paint(cell.text, *cell.colours)
-        cells.append(space + text if right else text + space)
-    return "  ".join(cells)
+        texts.append(space + text if right else text + space)
+    return "  ".join(texts)
 
 
-def _cut(cell: Cell) -> Cell:
-    if columns_of(cell.text) <= MAX_CELL:
-        return cell
-    kept, used = "", 0
-    for character in cell.text:
-        used += columns_of(character)
-        if used > MAX_CELL - 1:
-            break
-        kept += character
-    return Cell(text=kept + "…", colours=cell.colours, right=cell.right)
+def folded_lines(lines: Iterable[str], style: Style) -> list[str]:
+    """Lines of sentences, folded to the width of the style; continued lines are indented by two more columns."""
+    return [
+        part
+        for line in lines
+        for part in folded(line, style.width, hang=len(line) - len(line.lstrip(" ")) + 2)
+    ]
+
+
+def folded(line: str, width: int, *, hang: int) -> list[str]:
+    """A line as lines of at most ``width`` columns: broken at spaces, and inside of a word only where it must be.
+
+    Args:
+        line: May have colour codes, which take no columns.
+        width: Columns of the terminal, 0 = never fold.
+        hang: Spaces in front of continued lines.
+    """
+    width = max(width, _LEAST_WIDTH) if width else 0
+    if not width or columns_of(_COLOUR.sub("", line)) <= width:
+        return [line]
+    lines, current, used = list[str](), "", 0
+    for part in _PARTS.findall(line):
+        if part.startswith("\x1b"):
+            current += part
+            continue
+        if used + columns_of(part) <= width:
+            current, used = current + part, used + columns_of(part)
+            continue
+        if used > hang:
+            lines.append(current.rstrip(" "))
+            current, used = " " * hang, hang
+        if part.startswith(" "):
+            continue
+        for character in part:
+            if used + columns_of(character) > width:
+                lines.append(current)
+                current, used = " " * hang, hang
+            current, used = current + character, used + columns_of(character)
+    return [*lines, current.rstrip(" ")] if current.strip(" ") else lines

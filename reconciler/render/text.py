@@ -7,13 +7,14 @@ from typing import Final
 from reconciler.quota.report import Outcome, Preview
 from reconciler.render.impact_rows import (
     AFFECTED_SAYS,
-    AFFECTED_TITLE,
     EXCLUSIVE_SAYS,
     EXCLUSIVE_TITLE,
     NEVER_SAYS,
     NEVER_TITLE,
-    affected_rows,
+    OTHER_AFFECTED_TITLE,
     never_rows,
+    unlisted,
+    unlisted_rows,
 )
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.reasons import SectionKind
@@ -28,7 +29,7 @@ from reconciler.render.rows import (
     summary,
     trouble_rows,
 )
-from reconciler.render.table import Cell, Style, table
+from reconciler.render.table import Cell, Style, folded_lines, table
 from reconciler.render.units import PER_BROKER, count
 
 SHOWN_UNMANAGED: Final = 10
@@ -91,7 +92,17 @@ def plan_text(
             f"  {escaped(one.place)}: {escaped(one.message)}" for one in preview.advice[:most]
         ]
         lines += _more(len(preview.advice) - len(preview.advice[:most]))
-    return "\n".join(lines) + "\n"
+    return "\n".join(folded_lines(lines, style)) + "\n"
+
+
+def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
+    """A plan without its rows, for a person who reviewed them before; what stands in its way is listed."""
+    lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
+    lines += _paragraph(impact_lines(preview))
+    lines += _conflicts(preview, style, SHOWN_TROUBLE)
+    lines += _refusals(preview, style, SHOWN_TROUBLE)
+    lines += _violations(preview, style, SHOWN_TROUBLE)
+    return "\n".join(folded_lines(lines, style)) + "\n"
 
 
 def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
@@ -108,8 +119,13 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
                 "green" if outcome.complete else "red",
             )
         )
-    if outcome.bookkeeping:
-        lines.append(f"{count(outcome.bookkeeping, 'record')} brought up to date.")
+    if outcome.adopted:
+        lines.append(
+            f"{count(outcome.adopted, 'equal limit')} adopted: live as declared, now on record."
+        )
+    if outcome.bookkeeping > outcome.adopted:
+        others = outcome.bookkeeping - outcome.adopted
+        lines.append(f"{count(others, 'record')} brought up to date.")
     if verbose:
         rows, left_out = outcome_rows(outcome), 0
     else:
@@ -121,8 +137,8 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
     if outcome.interrupted:
         lines.append("Stopped as asked; run it again to go on from here.")
     if not outcome.recorded:
-        lines.append("Not all of this is on record; the next run finds out by looking.")
-    return "\n".join(lines) + "\n"
+        lines.append("Not all of this is on record; the next run reads it from the cluster.")
+    return "\n".join(folded_lines(lines, style)) + "\n"
 
 
 def _brokers(outcome: Outcome) -> list[str]:
@@ -147,9 +163,11 @@ def _rows(rows: Sequence[Row], style: Style) -> list[str]:
             row.key,
             Cell(text=row.before, right=True),
             Cell(
-                text="->" if row.is_written and (row.before or row.after) else "", colours=("dim",)
+                text="->" if row.has_arrow and (row.before or row.after) else "",
+                colours=("dim",),
+                joined=True,
             ),
-            Cell(text=row.after, right=True),
+            Cell(text=row.after, right=True, joined=True),
             row.meaning,
             row.why,
             Cell(text=escaped(row.place), colours=("dim",)),
@@ -180,9 +198,10 @@ def _meaning(preview: Preview, style: Style, *, most: int | None) -> list[str]:
     impact = preview.impact
     if impact is None:
         return []
-    affected, never = affected_rows(preview, most=most), never_rows(preview, most=most)
+    affected, never = unlisted_rows(preview, most=most), never_rows(preview, most=most)
+    total = len(unlisted(preview))
     return [
-        *_block(AFFECTED_TITLE, AFFECTED_SAYS, affected, len(impact.affected), style, "cyan"),
+        *_block(OTHER_AFFECTED_TITLE, AFFECTED_SAYS, affected, total, style, "cyan"),
         *_block(NEVER_TITLE, NEVER_SAYS, never, len(impact.new_shadows), style, "yellow"),
     ]
 

@@ -289,3 +289,40 @@ def test_no_inventory_keeps_no_records(kquota, prod, sandbox):
     assert kquota("apply", "--yes", "--no-inventory").code == 0
     assert not (prod / ".kquota/inventory.json").exists()
     assert "Nothing to do" in kquota("plan", "--no-inventory").out
+
+
+def test_an_apply_of_a_reviewed_plan_shows_a_summary_and_not_the_plan_again(kquota, prod):
+    kquota("plan", "--out", "plan.json")
+    ran = kquota("apply", "plan.json", "--yes")
+    assert ran.code == 0
+    assert "2 to create" in ran.out
+    assert "quotas/all.yaml" not in ran.out
+    assert "2 of 2 changes applied and visible" in ran.out
+
+
+def test_verbose_shows_a_reviewed_plan_again(kquota, prod):
+    kquota("plan", "--out", "plan.json")
+    assert "quotas/all.yaml" in kquota("apply", "plan.json", "--yes", "--verbose").out
+
+
+def test_apply_shows_the_scram_users_that_plan_shows(kquota, folder):
+    settings = Settings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
+    with SandboxThread(settings) as sandbox:
+        project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
+        planned = kquota("plan", "--allow-defaults").out
+        applied = kquota("apply", "--allow-defaults", "--yes").out
+    (row,) = (line for line in planned.splitlines() if "user=scram-user" in line)
+    assert row in applied
+
+
+def test_a_plan_names_the_cluster_as_the_project_does(kquota, prod):
+    first = kquota("plan").out.splitlines()[0]
+    assert first.startswith("Plan for prod (cluster id AAAAAAAAAAAAAAAAAAAAAA), ")
+
+
+def test_equal_limits_are_counted_when_they_are_adopted(kquota, prod, sandbox):
+    sandbox.seed({USER_A: {"producer_byte_rate": TEN_MEBIBYTES}})
+    manifests(prod, quota("a"))
+    assert "1 equal limit to adopt" in kquota("plan").out
+    assert "1 equal limit adopted" in kquota("apply", "--yes").out
+    assert "Nothing to do: 1 declared limit in sync." in kquota("plan").out

@@ -13,12 +13,12 @@ from tests.render.previews import empty, result, sample
 @pytest.mark.parametrize(
     ("verdict", "line"),
     [
-        (Verdict(source="broker"), "Plan for cluster lkc-1, validated by the broker"),
+        (Verdict(source="broker"), "Plan for prod (cluster id lkc-1), validated by the broker"),
         (
             Verdict(source="sandbox 3.9", why="no right"),
-            "Plan for cluster lkc-1, validated by the rules of the sandbox 3.9, not by the broker (no right)",
+            "Plan for prod (cluster id lkc-1), validated by the rules of the sandbox 3.9, not by the broker (no right)",
         ),
-        (Verdict(source="none"), "Plan for cluster lkc-1, not validated by a broker"),
+        (Verdict(source="none"), "Plan for prod (cluster id lkc-1), not validated by a broker"),
     ],
 )
 def test_the_first_line_says_who_validated(verdict, line):
@@ -28,7 +28,7 @@ def test_the_first_line_says_who_validated(verdict, line):
 def test_the_first_line_says_how_old_a_snapshot_is():
     old = replace(sample(), snapshot_at=sample().created_at - 7200)
     nowhere = replace(sample(), plan=replace(sample().plan, cluster_id=""))
-    assert rows.headline(nowhere).startswith("Plan for no known cluster, ")
+    assert rows.headline(nowhere).startswith("Plan for prod (cluster id unknown), ")
     assert rows.headline(old).endswith(", made from a snapshot that is 2 h old")
 
 

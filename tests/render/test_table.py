@@ -1,6 +1,31 @@
-"""Tables line up in screen columns, colours are an argument, long cells are cut."""
+"""Tables line up in screen columns, colours are an argument, nothing is cut, and lines fit the terminal."""
 
-from reconciler.render.table import MAX_CELL, Cell, Style, columns_of, table
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.render.table import (
+    MAX_ALIGNED,
+    Cell,
+    Style,
+    columns_of,
+    folded,
+    folded_lines,
+    table,
+)
+
+WIDTHS = (80, 100, 120, 200)
+WORDS = st.text(alphabet=" ab日é\u0301<=,", max_size=150).map(str.strip)
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def letters(text: str) -> str:
+    return "".join(plain(text).split())
 
 
 def test_columns_line_up_and_lines_end_without_spaces():
@@ -30,12 +55,64 @@ def test_colour_codes_take_no_columns():
     assert lines == ["\x1b[31ma\x1b[0m   x", "bb  x"]
 
 
-def test_a_long_cell_is_cut_with_an_ellipsis():
-    (line,) = table([["日" * 200]])
-    assert columns_of(line) <= MAX_CELL
-    assert line.endswith("…")
+def test_a_long_cell_is_whole_and_shifts_its_own_row_only():
+    name = "日" * 200
+    assert table([[name, "x"], ["b", "y"]]) == [f"{name}  x", "b  y"]
+    assert columns_of(name) > MAX_ALIGNED
+
+
+def test_columns_that_do_not_fit_are_aligned_below_their_row():
+    rows = [["a" * 30, "b" * 30, "c" * 30, "d"], ["a", "b", "c", "d"], ["a", "b", "", ""]]
+    assert table(rows, heads=["A", "B", "C", "D"], style=Style(width=80), indent="  ") == [
+        "  A                               B",
+        "      C                               D",
+        f"  {'a' * 30}  {'b' * 30}",
+        f"      {'c' * 30}  d",
+        "  a                               b",
+        "      c                               d",
+        "  a                               b",
+    ]
+
+
+def test_an_arrow_is_on_the_line_of_its_values():
+    arrow, after = Cell(text="->", joined=True), Cell(text="7" * 30, joined=True)
+    lines = table([["e" * 30, "1" * 30, arrow, after]], style=Style(width=80))
+    assert lines == ["e" * 30, f"    {'1' * 30}  ->  {'7' * 30}"]
 
 
 def test_rows_may_be_shorter_than_others_and_indented():
     assert table([["a"], ["b", "c"]], indent="  ") == ["  a", "  b  c"]
     assert table([]) == []
+
+
+def test_sentences_are_folded_at_spaces_and_names_only_where_they_must_be():
+    assert folded("  one two three " + "x" * 90, 40, hang=4) == [
+        "  one two three",
+        "    " + "x" * 36,
+        "    " + "x" * 36,
+        "    " + "x" * 18,
+    ]
+    assert folded_lines(["  " + "word " * 12], Style(width=40)) == [
+        "  " + "word " * 6 + "word",
+        "    word word word word word",
+    ]
+    assert folded_lines(["x " * 300], Style()) == ["x " * 300]
+
+
+def test_a_coloured_line_is_folded_where_a_plain_one_is():
+    line = Style(colour=True).paint("word " * 12 + "end", "red")
+    assert [plain(part) for part in folded(line, 40, hang=2)] == folded(plain(line), 40, hang=2)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@given(rows=st.lists(st.lists(WORDS, min_size=1, max_size=8), max_size=4))
+def test_every_line_fits_and_nothing_is_lost(width, rows):
+    lines = table(rows, style=Style(width=width), indent="  ")
+    assert all(columns_of(line) <= width for line in lines)
+    assert sorted(letters("".join(lines))) == sorted(letters("".join(map("".join, rows))))
+
+
+@given(rows=st.lists(st.lists(WORDS, min_size=1, max_size=8), max_size=4))
+def test_without_a_width_a_row_is_one_line_and_nothing_is_lost(rows):
+    lines = table(rows)
+    assert [letters(line) for line in lines] == [letters("".join(row)) for row in rows]

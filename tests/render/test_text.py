@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.desired import Conflict
-from reconciler.render.table import Style
-from reconciler.render.text import outcome_text, plan_text
+from reconciler.quota.policy import Cause
+from reconciler.render.table import Style, columns_of
+from reconciler.render.text import outcome_text, plan_summary_text, plan_text
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
 
 
@@ -37,7 +38,7 @@ def test_colour_changes_nothing_but_colour():
 
 def test_an_empty_plan_says_so_in_two_lines():
     assert plan_text(empty()) == (
-        "Plan for cluster lkc-1, not validated by a broker (there is nothing to validate)\n"
+        "Plan for prod (cluster id lkc-1), not validated by a broker (there is nothing to validate)\n"
         "Nothing to do: 7 declared limits in sync.\n"
     )
 
@@ -83,3 +84,61 @@ def test_many_unmanaged_pairs_are_counted_not_listed():
     many = replace(full, plan=replace(full.plan, findings=(stranger,) * 25))
     assert "and 15 more (--verbose shows all" in plan_text(many)
     assert plan_text(many, verbose=True).count("client-id=stranger  producer_byte_rate  7000") == 25
+
+
+def only(kind):
+    """The sample plan with nothing but the findings of one cause."""
+    full = sample()
+    plan = replace(full.plan, changes=(), findings=full.plan.found(kind), in_sync=7, twins=())
+    return replace(full, plan=plan, impact=None, violations=(), warnings=())
+
+
+def test_nothing_to_do_is_not_said_above_drift():
+    text = plan_text(only(Cause.DRIFT))
+    assert "Nothing to do" not in text
+    assert text.splitlines()[1] == (
+        "No limit to write: 1 drifted (changed outside kquota); 7 declared limits in sync."
+    )
+
+
+def test_nothing_to_do_is_not_said_above_a_conflict():
+    assert plan_text(conflicted()).splitlines()[1].startswith("No limit to write: 1 conflict; ")
+
+
+def test_drift_is_shown_as_expected_and_then_live():
+    assert "user=drifted  producer_byte_rate  2048 (2 KiB/s)  ->  77 B/s" in plan_text(sample())
+
+
+def test_a_plan_counts_the_equal_limits_that_it_adopts():
+    line = plan_text(only(Cause.ADOPT)).splitlines()[1]
+    assert line == "Nothing to do: 1 equal limit to adopt; 7 declared limits in sync."
+
+
+def test_an_outcome_counts_adopted_limits_apart_from_other_records():
+    done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3, adopted=2)
+    assert outcome_text(done) == (
+        "2 equal limits adopted: live as declared, now on record.\n1 record brought up to date.\n"
+    )
+    assert "record brought" not in outcome_text(replace(done, bookkeeping=2))
+
+
+def test_a_client_of_whom_a_change_says_everything_has_no_second_row():
+    text = plan_text(sample())
+    others = text.split("Other clients with another limit (1)\n")[1].split("\n\n")[0]
+    assert "user=gone" in others  # the change says unlimited, but the client falls to the default
+    assert "user=alice" not in others.split("\n", 1)[1]
+
+
+def test_a_summary_has_no_rows_and_everything_that_stands_in_the_way():
+    text = plan_summary_text(sample())
+    assert "4 to create" in text
+    assert "quotas/10.yaml" not in text
+    assert "The broker would refuse (1)" in text
+    assert "Refused by guards (2)" in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_a_plan_fits_the_terminal_and_says_the_same(width):
+    folded = plan_text(sample(), style=Style(width=width))
+    assert max(map(columns_of, folded.splitlines())) <= width
+    assert "".join(folded.split()) == "".join(plan_text(sample()).split())

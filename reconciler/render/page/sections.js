@@ -40,7 +40,7 @@ const ROWS_NOTE = "Press a heading to sort. Arrow keys go from row to row, Enter
 function changesSection(look) {
   const title = facts.page === "plan" ? "What changes" : "What the documents would change";
   const rows = look.changes.filter((row) => word(row[9]) !== EXCLUSIVE);
-  if (!look.changes.length) return section("changes", title, 0, says(`Nothing to do: ${count(look.counts.inSync, "declared limit")} in sync.`));
+  if (!look.changes.length) return section("changes", title, 0, says(`${look.counts.drift ? "No limit to write" : "Nothing to do"}: ${count(look.counts.inSync, "declared limit")} in sync.`));
   return section("changes", title, rows.length, directionStrip(look), rows.length ? changesTable(title, rows) : null, says(facts.perBroker));
 }
 
@@ -162,8 +162,9 @@ function findingSection(found) {
   return section(`found-${found.name}`, word(found.title), found.rows.length, says(word(found.says)), makeTable({
     label: word(found.title), noun: "pair", rows: found.rows, note: ROWS_NOTE,
     columns: [
-      ...column.pair(), column.value("Live", 2),
-      ...(found.name === "unmanaged" ? [] : [column.value("Declared or applied", 3)]),
+      ...column.pair(),
+      ...(drifted ? [column.value("Expected", 3), column.value("Live", 2)] : [column.value("Live", 2)]),
+      ...(drifted || found.name === "unmanaged" ? [] : [column.value("Declared or applied", 3)]),
       ...(drifted ? [{ title: "First seen", text: (row) => word(row[4]), cell: (row) => (word(row[4]) ? element("span", {}, timeNode(word(row[4])), element("span.under", {}, `${word(row[5])} before this look`)) : "just now") }] : []),
       ...(found.rows.some((row) => word(row[6])) ? [column.place("Where", 6)] : []),
       { title: "Why", text: (row) => `${word(row[8])} ${word(row[7])}`, cell: (row) => element("span.wide", {}, word(row[8]), word(row[7]) ? element("span.under", {}, word(row[7])) : null) },

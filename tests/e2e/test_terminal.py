@@ -1,0 +1,84 @@
+"""What people see: the command line in a real terminal of several widths, before a real broker."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.projects import project, quota
+from tests.servers import raw_quotas
+from tests.servers.terminal import screenshot
+
+pytestmark = pytest.mark.integration
+
+WIDTHS = (80, 100, 120, 200)
+KQUOTA = (sys.executable, "-m", "reconciler")
+TREE = str(Path(__file__).parents[2])
+DOCUMENTS = (
+    quota("a", "{producerByteRate: 10Mi, consumerByteRate: 20Mi, requestPercentage: 150}"),
+    quota("b", entity='{user: {name: "CN=billing-export,OU=payments,O=Example Corporation,C=DE"}, clientId: {name: nightly}}'),
+    quota("c", entity="{user: {default: true}}"),
+)  # fmt: skip
+COMMANDS = (
+    ("plan", "--allow-defaults"),
+    ("resolve", "--user", "a", "--client-id", "nightly"),
+    ("describe",),
+    ("drift", "--read-only"),
+    ("doctor",),
+)
+
+
+def piped(folder: Path, *words: str) -> str:
+    """Standard output of a command that no terminal reads."""
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    return subprocess.run(
+        [*KQUOTA, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+        stdin=subprocess.DEVNULL, env=environment | {"PYTHONPATH": TREE},
+    ).stdout  # fmt: skip
+
+
+def letters(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def folder(kafka, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose cluster has drifted once."""
+    cluster = kafka("4.3.1")
+    raw_quotas.clear(cluster.port())
+    place = tmp_path_factory.mktemp("project")
+    project(place, cluster.bootstrap(), *DOCUMENTS)
+    assert "applied and visible" in piped(place, "apply", "--yes", "--allow-defaults")
+    raw_quotas.set_quotas(cluster.port(), {raw_quotas.entity(user="a"): {"producer_byte_rate": 7.0}})  # fmt: skip
+    return place
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])
+def test_no_line_is_wider_than_the_terminal_and_none_is_cut(folder, command, columns):
+    shown = screenshot(
+        *KQUOTA, *command, columns=columns, folder=folder, environment={"PYTHONPATH": TREE}
+    )
+    assert shown.rows == shown.lines, "the terminal had to wrap a line"
+    assert "…" not in shown.text
+    assert not any(line.startswith(("error:", "Traceback")) for line in shown.lines), shown.text
+    if command[0] in {"plan", "describe", "resolve"}:
+        assert letters(piped(folder, *command)) in letters(shown.text)
+
+
+def test_a_pipe_gets_one_line_per_row_and_no_colour(folder):
+    text = piped(folder, "resolve", "--user", "a", "--client-id", "nightly")
+    (row,) = (line for line in text.splitlines() if "producer_byte_rate" in line)
+    assert "user=<default> 10485760 (10 MiB/s)" in row
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_help_fits_the_terminal(folder, columns):
+    shown = screenshot(
+        *KQUOTA, "plan", "-h", columns=columns, folder=folder, environment={"PYTHONPATH": TREE}
+    )
+    assert shown.rows == shown.lines
+    assert "Guards:" in shown.rows

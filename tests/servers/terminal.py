@@ -1,0 +1,70 @@
+"""A real terminal: tmux, of a chosen width, on a socket of its own."""
+
+import shlex
+import subprocess
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers import jars
+
+ROWS = 400
+"""Rows of the terminal, so that nothing scrolls away."""
+
+ANSWER_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Screenshot:
+    """What a terminal shows after a command.
+
+    Attributes:
+        rows: Its rows, without the empty ones at the end.
+        lines: What the command wrote: rows that the terminal itself wrapped are one line again.
+    """
+
+    rows: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.rows)
+
+
+def screenshot(
+    *command: str, columns: int, folder: Path, environment: Mapping[str, str] | None = None
+) -> Screenshot:
+    """Runs a command in a terminal of so many columns until it ends.
+
+    Args:
+        command: The program and its arguments.
+        columns: Width of the terminal.
+        folder: Where it runs.
+        environment: Variables that are set for it.
+
+    Raises:
+        ServersUnavailable: tmux is not installed.
+    """
+    tmux = [jars.program("tmux", "tmux (Debian: apt-get install tmux)"), "-L", f"kquota-{uuid.uuid4().hex[:12]}", "-f", "/dev/null"]  # fmt: skip
+    words = [f"{name}={value}" for name, value in (environment or {}).items()]
+    ended = shlex.join([*tmux, "wait-for", "-S", "ended"])
+    script = f"cd {shlex.quote(str(folder))}; env -u CI -u NO_COLOR {shlex.join([*words, *command])}; {ended}; exec cat"
+    size = ("-x", str(columns), "-y", str(ROWS))
+    _run([*tmux, "new-session", "-d", *size, "sh", "-c", script])
+    try:
+        _run([*tmux, "wait-for", "ended"])
+        capture = [*tmux, "capture-pane", "-p"]
+        return Screenshot(rows=_lines(_run(capture)), lines=_lines(_run([*capture, "-J"])))
+    finally:
+        _run([*tmux, "kill-server"])
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.rstrip() for line in text.rstrip().splitlines())
+
+
+def _run(command: list[str]) -> str:
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=ANSWER_SECONDS
+    ).stdout
