@@ -11,8 +11,7 @@ from reconciler.render.names import entity_text
 from reconciler.render.rows import Row, by_how_much
 from reconciler.render.units import limit
 
-AFFECTED_TITLE: Final = "Clients with another limit"
-OTHER_AFFECTED_TITLE: Final = "Other clients with another limit"
+AFFECTED_TITLE: Final = "Other clients with another limit"
 AFFECTED_SAYS: Final = "Known clients, with what they get before and after, and from which level."
 NEVER_TITLE: Final = "Never applies after this plan"
 NEVER_SAYS: Final = "A closer level holds for every client that these could match."
@@ -39,12 +38,6 @@ SHARING: Final[Mapping[Sharing, str]] = {
 """What the sharing of a bucket becomes, where that is news."""
 
 
-def affected_rows(preview: Preview, *, most: int | None = None) -> tuple[Row, ...]:
-    """Known clients with another limit or another bucket, by client and column; the first ``most`` of them."""
-    impact = preview.impact
-    return () if impact is None else tuple(map(_affected, impact.affected[:most]))
-
-
 def unlisted(preview: Preview) -> tuple[Affected, ...]:
     """Known clients with another limit or bucket, without those of whom the row of a change says the same."""
     if preview.impact is None:
@@ -60,7 +53,7 @@ def unlisted(preview: Preview) -> tuple[Affected, ...]:
     )
 
 
-def unlisted_rows(preview: Preview, *, most: int | None = None) -> tuple[Row, ...]:
+def affected_rows(preview: Preview, *, most: int | None = None) -> tuple[Row, ...]:
     """Rows of :func:`unlisted`; the first ``most`` of them."""
     return tuple(map(_affected, unlisted(preview)[:most]))
 

@@ -7,14 +7,14 @@ from typing import Final
 from reconciler.quota.report import Outcome, Preview
 from reconciler.render.impact_rows import (
     AFFECTED_SAYS,
+    AFFECTED_TITLE,
     EXCLUSIVE_SAYS,
     EXCLUSIVE_TITLE,
     NEVER_SAYS,
     NEVER_TITLE,
-    OTHER_AFFECTED_TITLE,
+    affected_rows,
     never_rows,
     unlisted,
-    unlisted_rows,
 )
 from reconciler.render.names import entity_text, escaped
 from reconciler.render.reasons import SectionKind
@@ -198,10 +198,10 @@ def _meaning(preview: Preview, style: Style, *, most: int | None) -> list[str]:
     impact = preview.impact
     if impact is None:
         return []
-    affected, never = unlisted_rows(preview, most=most), never_rows(preview, most=most)
+    affected, never = affected_rows(preview, most=most), never_rows(preview, most=most)
     total = len(unlisted(preview))
     return [
-        *_block(OTHER_AFFECTED_TITLE, AFFECTED_SAYS, affected, total, style, "cyan"),
+        *_block(AFFECTED_TITLE, AFFECTED_SAYS, affected, total, style, "cyan"),
         *_block(NEVER_TITLE, NEVER_SAYS, never, len(impact.new_shadows), style, "yellow"),
     ]
 

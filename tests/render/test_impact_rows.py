@@ -78,11 +78,7 @@ def test_each_client_has_both_limits_both_levels_and_how_far_it_goes():
     assert (gone.before, gone.after) == ("5000 (5 kB/s)", "1048576 (1 MiB/s)")
     assert gone.meaning == "loosened x210"
     assert gone.note == "level 3 user=gone -> level 6 user=<default>"
-    new = rows["user=alice", "request_percentage"]
-    assert (new.before, new.meaning) == ("unlimited", "newly limited")
-    assert new.note == "no level -> level 3 user=alice"
-    same = rows["user=alice", "producer_byte_rate"]
-    assert same.note == "level 3 user=alice"
+    assert len(rows) == 1  # the changes of alice say what alice gets
 
 
 @pytest.mark.parametrize("sharing", Sharing)
