@@ -45,6 +45,7 @@ Example:
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--out", type=FILE, metavar="FILE", help="Save the plan here, too.")
+@click.option("--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan here, too.")
 @click.option("--offline", is_flag=True, help="Ask no cluster.")
 @click.option("--snapshot", type=FILE, metavar="FILE", help="With --offline: what stands for the cluster.")  # fmt: skip
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
@@ -61,6 +62,7 @@ def plan(
     *,
     paths: Sequence[str],
     out: Path | None,
+    page: Path | None,
     offline: bool,
     snapshot: Path | None,
     detailed_exitcode: bool,
@@ -75,7 +77,7 @@ def plan(
     """Prepare each cluster's plan, then print and save."""
     from reconciler.cli.every import for_each
     from reconciler.cli.planning import task_for
-    from reconciler.cli.showing import Shown, show_page, show_plans, show_trust
+    from reconciler.cli.showing import Shown, plan_page, show_plans, show_trust
     from reconciler.cli.where import offline_targets, targets
 
     if snapshot is not None and not offline:
@@ -108,7 +110,7 @@ def plan(
         for one in made
     ]
     if output == "html":
-        show_page(console, full, looked)
+        console.fact(plan_page(full, looked))
     else:
         show_plans(console, made if output == "text" else full, output, verbose=verbose)
     if out is not None and made:
@@ -117,6 +119,11 @@ def plan(
 
         write_text(out, dump(full[0].document), private=True)
         console.note(f"the plan is saved in {out}, digest {made[0].preview.plan.digest}")
+    if page is not None and made:
+        from reconciler.cli.files import write_text
+
+        write_text(page, plan_page(full, looked), private=True)
+        console.note(f"the HTML page of the plan is saved in {page}")
     return code
 
 

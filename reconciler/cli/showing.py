@@ -100,7 +100,7 @@ def show_plans(
         _plans_as_text(console, made, verbose=verbose)
 
 
-def show_page(console: Console, made: Sequence[Shown], looked: "Sequence[Prepared]") -> None:
+def plan_page(made: Sequence[Shown], looked: "Sequence[Prepared]") -> str:
     """Every plan of a run as one HTML page; live quotas and records are those that the plans were made from."""
     from reconciler.cli.pages import page_of
     from reconciler.render.html_facts import Look
@@ -115,7 +115,7 @@ def show_page(console: Console, made: Sequence[Shown], looked: "Sequence[Prepare
         )
         for shown, one in zip(made, looked, strict=True)
     ]
-    console.fact(page_of(looks, page="plan"))
+    return page_of(looks, page="plan")
 
 
 def _plan_documents(made: Sequence[Shown]) -> "dict[str, Json]":

@@ -110,7 +110,13 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
         "quotas/a.yaml",
         "quotas/b.yaml",
     }
-    (digest,) = re.findall(r"sha256&#58;([0-9a-f]{64})", note.body)
+    assert (
+        "[HTML page](https://gitlab.example/team/quotas/-/jobs/1/artifacts/file/kquota-results/plan.html)"
+        in note.body
+    )
+    assert "kquota-results/plan.html" in EXAMPLE["plan"]["artifacts"]["paths"]
+    assert (here / "kquota-results" / "plan.html").read_text().startswith("<!DOCTYPE html>")
+    (digest,) = re.findall(r"sha256:([0-9a-f]{64})", note.body)
 
     done, _ = run("apply", revision="change")
     assert "the digest that the note" in done.stderr
@@ -152,7 +158,7 @@ def test_a_refusal_fails_the_job_after_it_was_told(run, tmp_path, gitlab_api):
     request = {"CI_MERGE_REQUEST_IID": "7"}
     done, _ = run("plan", revision="change", **request)
     assert done.returncode == 3
-    assert "Refused by guards" in gitlab_api.notes[0].body
+    assert "⛔ Refused" in gitlab_api.notes[0].body
 
 
 def test_a_plan_that_fails_takes_the_place_of_the_older_note(run, tmp_path, gitlab_api):

@@ -77,8 +77,8 @@ def test_shellcheck_finds_nothing_in_scripts_and_steps_of_actions(tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_there_are_four_actions_and_six_examples():
-    assert [path.parent.name for path in ACTIONS] == ["apply", "drift", "plan", "setup"]
+def test_there_are_five_actions_and_six_examples():
+    assert [path.parent.name for path in ACTIONS] == ["apply", "comment", "drift", "plan", "setup"]
     assert len(EXAMPLES) == 6
 
 

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shutil
 from dataclasses import dataclass
 
 import pytest
@@ -36,6 +37,7 @@ spec:
   bootstrapServers: ${env:QUOTA_BOOTSTRAP}
 """
 RATE = "producer_byte_rate"
+ARTIFACTS = "https://github.com/octo/quotas/actions/runs/1/artifacts"
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,17 @@ def test_a_plan_is_commented_merged_by_squash_applied_and_verified(begun_there, 
     planned = begun_there.plan(7)
     assert planned.ok, planned.log
     (body,) = api.bodies(7)
-    assert body.startswith("<!-- kquota:plan:prod -->\n")
-    assert "1 to create on 1 entity" in seen(body)
-    assert "20971520 (20 MiB/s)" in seen(body)
-    assert planned.summary.strip() == body.strip()
+    assert body.startswith("<!-- kquota:plan:prod -->\n### ✅ Ready: Kafka quotas of prod\n")
+    assert "1 to create on 1 entity" in body
+    assert "| `user=b`<br>`producer_byte_rate` | no limit | 20 MiB/s | newly limited |" in body
+    assert f"commit `{api.pulls[7].sha[:12]}`" in body
+    assert f"[HTML page]({ARTIFACTS}/kquota-page-prod)" in body
+    page = planned.artifacts["kquota-page-prod"].read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "20971520" in page
+    assert planned.summary.strip() in body.replace(
+        f"[HTML page]({ARTIFACTS}/kquota-page-prod) · ", ""
+    )
     assert {name: planned.outputs[name] for name in ("create", "update", "remove", "drift", "has-changes")} == {
         "create": "1", "update": "0", "remove": "0", "drift": "0", "has-changes": "true",
     }  # fmt: skip
@@ -145,9 +154,63 @@ def test_a_plan_is_commented_merged_by_squash_applied_and_verified(begun_there, 
     assert broker.users() == {"a": 10485760.0, "b": 31457280.0}
     assert applied.outputs["complete"] == "true"
     assert applied.outputs["digest"] == planned.outputs["digest"]
-    assert "1 of 1 change applied and visible" in api.bodies(7)[1]
+    outcome = api.bodies(7)[1]
+    assert "### ✅ Applied: Kafka quotas of prod" in outcome
+    assert "1 of 1 change applied and visible** by " in outcome
+    assert f"at commit `{api.pulls[7].merged_as[:12]}`" in outcome
+    assert "**Undo**: `kquota rollback outcome.json --cluster prod`" in outcome
+    assert f"[`outcome.json`]({ARTIFACTS}/kquota-outcome-prod)" in outcome
     again = begun_there.dispatch("quotas-plan-main.yml")
     assert (again.outputs["has-changes"], again.outputs["exit-code"]) == ("false", "0")
+
+
+def test_two_changes_among_300_quotas_of_others_give_one_screen_without_any_of_them(
+    begun_there, api, broker
+):
+    strangers = {
+        raw_quotas.entity(user=f"stranger-{number:03}"): {RATE: 1000.0 + number}
+        for number in range(300)
+    }
+    raw_quotas.alter(broker.port, strangers)
+    proposed(
+        begun_there,
+        7,
+        "change",
+        quotas__a_yaml=quota("a", "{producerByteRate: 20Mi}"),
+        quotas__b_yaml=quota("b", "{producerByteRate: 5Mi}"),
+    )
+    planned = begun_there.plan(7)
+    assert planned.ok, planned.log
+    (body,) = api.bodies(7)
+    assert len(body) < 4000
+    assert "stranger" not in body + planned.summary
+    assert "| `user=a`<br>`producer_byte_rate` | 10 MiB/s | 20 MiB/s | loosened x2 |" in body
+    assert "| `user=b`<br>`producer_byte_rate` | no limit | 5 MiB/s | newly limited |" in body
+    assert "unmanaged 300" in body
+    assert "**Clients with a different limit**: 2 of 302 known clients: `user=a`, `user=b`." in body
+    assert "stranger-299" in planned.artifacts["kquota-page-prod"].read_text()
+
+
+def test_the_undo_command_of_the_comment_works_as_printed(begun_there, api, broker):
+    proposed(begun_there, 7, "change", quotas__a_yaml=quota("a", "{producerByteRate: 20Mi}"))
+    assert begun_there.plan(7).ok
+    applied = begun_there.push(begun_there.squash(7))
+    assert broker.users() == {"a": 20971520.0}
+    downloaded = applied.artifacts["kquota-outcome-prod"]
+    shutil.copy(downloaded, begun_there.repository / downloaded.name)
+    (command,) = re.findall(r"`(kquota rollback [^`]+)`", api.bodies(7)[1])
+    done = begun_there.typed(command)
+    assert done.returncode == 0, done.stdout
+    assert broker.users() == {"a": 10485760.0}
+
+
+def test_the_command_to_plan_again_works_as_printed(begun_there, api, broker):
+    proposed(begun_there, 7, "change", quotas__a_yaml=quota("a", "{producerByteRate: 20Mi}"))
+    assert begun_there.plan(7).ok
+    (command,) = re.findall(r"`(kquota plan[^`]*)`", api.bodies(7)[0])
+    done = begun_there.typed(command)
+    assert done.returncode == 0, done.stdout
+    assert "20971520" in done.stdout
 
 
 def test_a_broker_that_changed_in_between_makes_it_stale_with_the_difference(
@@ -189,7 +252,7 @@ def test_the_first_pull_request_has_no_base_and_is_applied_by_its_digest(tmp_pat
     planned = bench.plan(1)
     assert planned.ok, planned.log
     assert "no configuration is trusted yet and no cluster is asked" in planned.log
-    assert "no known cluster" in seen(api.bodies(1)[0])
+    assert "No cluster was asked" in api.bodies(1)[0]
     merged = bench.push(bench.squash(1))
     assert not merged.ok
     assert merged.outputs["exit-code"] == "4"
@@ -262,7 +325,7 @@ def test_no_name_gets_out_of_its_place(bench, api, simulated):
     assert planned.ok, planned.log
     (body,) = api.bodies(7)
     outside = html.unescape(re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", body)))
-    assert not re.search(r"[@#!~$]\w|!\[|<b", outside.replace("\u2192", ""))
+    assert not re.search(r"[@#!~$]\w|!\[|<b", outside.replace("<br>", ""))
     assert "\u202e" not in body + planned.log + planned.summary
     assert planned.outputs["digest"].startswith("sha256:")
     assert planned.outputs["create"] == str(len(HOSTILE))
@@ -321,7 +384,7 @@ def test_a_head_that_redirects_or_loosens_is_shown_and_not_used(bench, api, simu
     assert "evil.example:9092" in body
     assert "maxChangeFactor" in body
     assert "this is not used" in body
-    assert "Refused by guards" in body
+    assert "⛔ Refused" in body
     assert len(body) < 65_536
 
 
@@ -362,14 +425,16 @@ def test_rate_limits_and_faults_of_the_host_are_waited_out(bench, api):
     assert len(api.bodies(7)) == 1
 
 
-def test_a_comment_over_the_limit_is_cut_and_links_to_the_run(bench, api):
+def test_a_comment_about_many_changes_is_one_screen_and_links_to_the_run(bench, api):
     proposed(bench, 7, "many", quotas__m_yaml="".join(quota(f"user-{at:04}") for at in range(900)))
     planned = bench.plan(7)
     assert planned.ok, planned.log
     (body,) = api.bodies(7)
-    assert 60_000 < len(body) <= 65_536
-    assert "more. [The run](https://github.com/octo/quotas/actions/runs/" in body
-    assert planned.summary.count("| + |") == 900
+    assert len(body) < 4000
+    assert body.count("`user=user-") == 25
+    assert "… and 875 more changes. The HTML page lists all of them." in body
+    assert "[run](https://github.com/octo/quotas/actions/runs/" in body
+    assert planned.summary.count("`user=user-") == 900
 
 
 def test_a_project_in_a_folder_is_planned_there_and_remarks_have_whole_paths(

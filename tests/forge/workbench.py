@@ -7,6 +7,7 @@ show is named in docs/pull-requests.md: environments, the rights of tokens, and 
 
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -42,6 +43,7 @@ STAND_INS = {
     "actions/upload-artifact": """\
         mkdir -p "${STANDIN_STORE}/${NAME}"
         cp "${FILE}" "${STANDIN_STORE}/${NAME}/"
+        echo "artifact-url=https://github.com/octo/quotas/actions/runs/1/artifacts/${NAME}" >>"${GITHUB_OUTPUT}"
 """,
     "actions/download-artifact": """\
         mkdir -p "${FILE}"
@@ -53,10 +55,13 @@ name: stand-in
 inputs:
   name: {{default: ""}}
   path: {{default: ""}}
+outputs:
+  artifact-url: {{value: "${{{{ steps.done.outputs.artifact-url }}}}"}}
 runs:
   using: composite
   steps:
-    - shell: bash
+    - id: done
+      shell: bash
       env: {{NAME: "${{{{ inputs.name }}}}", FILE: "${{{{ inputs.path }}}}"}}
       run: |
 {script}"""
@@ -159,6 +164,22 @@ class Workbench:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 
+    def typed(self, command: str) -> subprocess.CompletedProcess[str]:
+        """What a command prints that a person types in the clone; to a question they answer yes."""
+        terminal, keyboard = pty.openpty()
+        os.write(terminal, b"yes\n")
+        scripts = Path(sys.executable).parent
+        known = {name: value for name, value in os.environ.items() if name != "CI"}
+        try:
+            return subprocess.run(
+                ["bash", "-c", command], cwd=self.repository, stdin=keyboard, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, check=False, timeout=SECONDS,
+                env=known | {"QUOTA_BOOTSTRAP": self.bootstrap, "PATH": f"{scripts}:{os.environ['PATH']}"},
+            )  # fmt: skip
+        finally:
+            os.close(terminal)
+            os.close(keyboard)
+
     # ---- events --------------------------------------------------------------------------------
 
     def plan(self, number: int, **more: object) -> Ran:
@@ -188,7 +209,9 @@ class Workbench:
         self.api.run(
             "quotas-plan.yml",
             pull.sha,
-            artifacts={name: zipped(plan_json=text) for name, text in texts.items()},
+            artifacts={
+                name: zipped(plan_json=text) for name, text in texts.items() if "plan" in name
+            },
             conclusion="success" if ran.ok else "failure",
             repo=pull.head_repo,
             branch=pull.head_branch,
@@ -275,7 +298,7 @@ class Workbench:
             ok=done.returncode == 0,
             log=done.stdout + done.stderr,
             summary="\n".join(re.findall(SUMMARY, done.stdout)),
-            artifacts={one.parent.name: one for one in store.glob("*/*.json")},
+            artifacts={file.parent.name: file for file in store.glob("*/*.*")},
             outputs=dict(re.findall(r"::set-output:: ([a-z-]+)=(.*)", done.stdout)),
         )
 

@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../lines.sh"
 git_token
 
 folder=$(mktemp -d "${RUNNER_TEMP}/kquota-plan.XXXXXX")
-words=(plan --project "${PROJECT}" --out "${folder}/plan.json" --detailed-exitcode)
+words=(plan --project "${PROJECT}" --out "${folder}/plan.json" --page "${folder}/plan.html" --detailed-exitcode)
 if [[ -n ${CLUSTER} ]]; then words+=(--cluster "${CLUSTER}"); fi
 if [[ -n ${SINCE} ]]; then words+=(--since "${SINCE}"); fi
 if [[ -n ${CONFIG_FROM} ]]; then
@@ -40,3 +40,4 @@ if [[ ! -s ${folder}/plan.json ]]; then
 fi
 output exit-code "${code}"
 output plan "${folder}/plan.json"
+if [[ -s ${folder}/plan.html ]]; then output page "${folder}/plan.html"; fi
