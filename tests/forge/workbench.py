@@ -164,21 +164,27 @@ class Workbench:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 
-    def typed(self, command: str) -> subprocess.CompletedProcess[str]:
-        """What a command prints that a person types in the clone; to a question they answer yes."""
-        terminal, keyboard = pty.openpty()
-        os.write(terminal, b"yes\n")
+    def typed(self, command: str) -> tuple[int, str]:
+        """Exit code and text of a command that a person types at a terminal in the clone, answering yes to a question."""
+        terminal, process_side = pty.openpty()
         scripts = Path(sys.executable).parent
         known = {name: value for name, value in os.environ.items() if name != "CI"}
+        process = subprocess.Popen(
+            ["bash", "-c", command], cwd=self.repository, stdin=process_side, stdout=process_side,
+            stderr=process_side, start_new_session=True,
+            env=known | {"QUOTA_BOOTSTRAP": self.bootstrap, "TERM": "xterm", "PATH": f"{scripts}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        os.close(process_side)
+        os.write(terminal, b"yes\n")
+        text = b""
         try:
-            return subprocess.run(
-                ["bash", "-c", command], cwd=self.repository, stdin=keyboard, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, check=False, timeout=SECONDS,
-                env=known | {"QUOTA_BOOTSTRAP": self.bootstrap, "PATH": f"{scripts}:{os.environ['PATH']}"},
-            )  # fmt: skip
+            while piece := os.read(terminal, 65536):
+                text += piece
+        except OSError:
+            pass  # Linux reports the end of a terminal so
         finally:
             os.close(terminal)
-            os.close(keyboard)
+        return process.wait(SECONDS), text.decode("utf-8", "replace")
 
     # ---- events --------------------------------------------------------------------------------
 
