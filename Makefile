@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PLAIN  := $(VENV)/.plain
 STAMP  := $(VENV)/.installed
+CERTIFICATES := $(VENV)/.keystores
 BROKER ?= sandbox
 SERVERS = $(BIN)/python -m pytest -q -p no:randomly -n $(WORKERS) --dist loadscope
 WORKERS ?= 3
@@ -32,7 +33,12 @@ $(STAMP): $(PLAIN)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable .
 	@touch $@
 
-demo: $(if $(filter kafka,$(BROKER)),$(STAMP),$(PLAIN))  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
+# A broker of the demo makes its certificates with cryptography; the other test tools and Spark are not needed.
+$(CERTIFICATES): $(PLAIN)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[keystores]'
+	@touch $@
+
+demo: $(if $(filter kafka,$(BROKER)),$(CERTIFICATES),$(PLAIN))  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py --broker $(BROKER)
 
 pipeline: env  ## recorded use on Spark: ingest a recording, simulate a change, a page (needs Java 17)
@@ -80,6 +86,7 @@ generate: env  ## file schemas, manifest reference, command reference
 	$(BIN)/python -m reconciler.kube.reason_docs --write
 	$(BIN)/python -m tests.charts.crd_templates --write
 	$(BIN)/python -m tests.charts.argocd_patch --write
+	@cp examples/github/quotas-*.yml reconciler/cli/workflows/github/ && cp examples/gitlab/.gitlab-ci.yml reconciler/cli/workflows/gitlab/
 
 locks: env  ## the hashed locks of .ci/locks from constraints.txt and pyproject.toml (needs the package index)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --group lock

@@ -80,6 +80,7 @@ def apply(
     """Check what can be checked first, then do one cluster after the other."""
     from reconciler.cli.applying import Wanted, apply_one
     from reconciler.cli.every import for_each
+    from reconciler.cli.piped import check_piped
     from reconciler.cli.planning import task_for
     from reconciler.cli.showing import show_config_changes, show_outcomes
     from reconciler.cli.where import targets
@@ -101,6 +102,7 @@ def apply(
         task: Task | None = None
         if not trust_plan:
             task = task_for(console, target, paths, limits, sources)
+            check_piped(task, paths)
             task = replace(task, orders=replace(task.orders, pace=pace))
         wanted = Wanted(
             target=target, task=task, saved=saved, limits=limits, sources=sources, yes=yes,

@@ -30,6 +30,7 @@ _COMMON: Final[Headings] = {
         "--max-removals", "--max-removed-percent", "--max-change-factor", "--max-exception-factor", "--allow-newly-unlimited", "--allow-small-values",
         "--allow-defaults", "--allow-empty",
     ),
+    "Documents": ("--namespace", "--split", "--team", "--partial", "--out-dir"),
     "Recorded use": ("--evidence", "--no-evidence", "--require-evidence"),
     "Watching": ("--watch", "--interval", "--confirm-after", "--metrics-address", "--metrics-entity-labels"),
     "Notifications": ("--notify", "--notify-key", "--remind-after", "--notify-state"),

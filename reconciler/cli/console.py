@@ -151,18 +151,22 @@ class Console:
         if text:
             self.note(self._styled("hint", f"hint: {_one_line(text)}"))
 
-    def question(self, text: str) -> None:
+    def question(self, text: str, *, choices: str = "[y/N]") -> None:
         """Ask a person."""
         with contextlib.suppress(OSError, ValueError):
-            self.err.write(_leaving(f"{text} [y/N] ", colours=self.err_colour))
+            self.err.write(_leaving(f"{text} {choices} ", colours=self.err_colour))
             self.err.flush()
 
     def answer(self) -> bool:
         """What the person said; anything but y or yes is no. The end of input is no, too."""
-        said = sys.stdin.readline()
-        if not said.endswith("\n"):
+        return self.reply().lower() in {"y", "yes"}
+
+    def reply(self) -> str:
+        """The line that the person typed, without blanks around it; "" at the end of input."""
+        line = sys.stdin.readline()
+        if not line.endswith("\n"):
             self.note("")
-        return said.strip().lower() in {"y", "yes"}
+        return line.strip()
 
     def flush(self) -> None:
         """Hand everything to the reader, so that a reader who went away is noticed here."""

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from reconciler.errors import UsageError
@@ -41,6 +42,27 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
             raise
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def write_new(texts: Mapping[Path, str]) -> None:
+    """Write files that do not exist yet, with their folders; nothing if one of them exists with another content.
+
+    Raises:
+        UsageError: One exists with another content, or cannot be written.
+    """
+    changed = [path for path, text in texts.items() if path.exists() and read_text(path) != text]
+    if changed:
+        raise UsageError(
+            f"{changed[0]} exists with other content"
+            + (f", and so do {len(changed) - 1} more files" if len(changed) > 1 else ""),
+            hint="choose an empty folder, or move the old files away first",
+        )
+    for path, text in texts.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{path.parent} cannot be made: {error.strerror or error}") from error
+        write_text(path, text)
 
 
 def check_place(path: Path) -> None:

@@ -122,24 +122,12 @@ def _read(name: str) -> tuple[str, str]:
 
 def _write(folder: Path, declarations: "Iterable[Declaration]", cluster: str) -> None:
     """A file per document; nothing is written if one of them exists with another content."""
-    from reconciler.cli.files import read_text, write_text
+    from reconciler.cli.files import write_new
     from reconciler.manifest.write import document_text
 
-    texts = {
-        folder / f"{one.document.rpartition('/')[2]}.yaml": document_text(one, cluster=cluster)
-        for one in declarations
-    }
-    changed = [path for path, text in texts.items() if path.exists() and read_text(path) != text]
-    if changed:
-        raise UsageError(
-            f"{changed[0]} is there already and says something else"
-            + (f", and so do {len(changed) - 1} more" if len(changed) > 1 else ""),
-            hint="choose an empty folder, or take the old files away first",
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror or error}") from error
-    for path, text in texts.items():
-        if not path.exists():
-            write_text(path, text)
+    write_new(
+        {
+            folder / f"{one.document.rpartition('/')[2]}.yaml": document_text(one, cluster=cluster)
+            for one in declarations
+        }
+    )

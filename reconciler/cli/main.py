@@ -14,6 +14,8 @@ from reconciler.cli.exits import run_mapped
 from reconciler.cli.lazy import Entry, LazyGroup
 
 _SUMMARIES: Final = {
+    "init": "Write a new project.",
+    "adopt": "Write manifests for the live quotas that no manifest declares.",
     "plan": "Show what would change, and why.",
     "apply": "Write the declared limits to a cluster, verify and record them.",
     "drift": "Show live limits that were changed outside kquota.",

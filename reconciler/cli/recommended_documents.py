@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.manifest import source
 from reconciler.manifest.document import DEFAULT_NAMESPACE
-from reconciler.manifest.write import document_name, document_text
+from reconciler.manifest.document_names import document_name
+from reconciler.manifest.write import document_text
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, Key

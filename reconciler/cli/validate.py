@@ -28,7 +28,8 @@ Example:
   kquota validate quotas/payments --format sarif > validate.sarif
 
 \b
-Exit code 1: a file is wrong. 3: a bound or guard refuses a value. Warnings are 0."""
+Exit code 1: a file is wrong. 3: a value is outside its bounds, or a required label is missing. Warnings are 0; a value
+that looks like a slip of the unit is a warning here, because a plan refuses it only if it is not live already."""
 
 _CODES: Final = {"manifest": Exit.ERROR, "conflict": Exit.ERROR, "guard": Exit.REFUSED}
 _LABELS: Final = {
@@ -97,7 +98,10 @@ def _findings(target: "Target", loaded: "Loaded") -> "Iterable[Finding]":
 
 
 def _refused(target: "Target", desired: "Desired") -> "Iterable[Finding]":
-    """Values that bounds or the guard against unit slips would refuse in any plan, and documents that lack labels."""
+    """Values that bounds refuse in any plan and documents that lack labels; a warning for each likely slip of a unit.
+
+    A slip is refused by plans that write it. A value that is live already is not written, and is not known here.
+    """
     from reconciler.quota.guards import Guard, check
     from reconciler.quota.owned import Owned
     from reconciler.quota.plan import compare
@@ -106,13 +110,14 @@ def _refused(target: "Target", desired: "Desired") -> "Iterable[Finding]":
     from reconciler.render.names import entity_text
     from reconciler.render.sarif import Finding
 
-    static = {Guard.BOUNDS, Guard.UNIT_SLIP, Guard.REQUIRED_LABELS}
+    rules = {Guard.BOUNDS: "guard", Guard.REQUIRED_LABELS: "guard", Guard.UNIT_SLIP: "warning"}
     plan = compare(desired=desired, owned=Owned(cluster_id=""), live=State(), rules=Rules())
     for violation in check(plan, target.settings.guards, State()):
-        if violation.guard in static and violation.entity is not None:
+        rule = rules.get(violation.guard)
+        if rule is not None and violation.entity is not None:
             path, _, line = violation.place.rpartition(":")
             message = f"{entity_text(violation.entity)}: {violation.message}; allow it with {violation.allow_with}"
-            yield Finding(path=path, line=int(line or 0), column=0, rule="guard", message=message)
+            yield Finding(path=path, line=int(line or 0), column=0, rule=rule, message=message)
 
 
 def _text(console: Console, findings: "Sequence[Finding]", files: int, documents: int) -> None:

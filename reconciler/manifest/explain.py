@@ -168,11 +168,36 @@ def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
     if isinstance(node, Scalar) and node.plain and meaning(node.text) is None:
         yield where, f"{named(at)}: {_NULL_SLOT if at[:2] == _ENTITY else 'the value is missing'}"
         return
-    expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds)
+    expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds) + _example(at)
     if kinds == ["integer", "string"] and "pattern" in error.schema:
         expected = "a whole number such as 20000000 or a quantity such as 10Mi"
     got = _described(node)
     yield where, f"{named(at)}: must be {expected}, not {got}"
+
+
+_EXAMPLES: Final[Mapping[Path, str]] = {
+    ("metadata",): "{name: checkout}",
+    (
+        "spec",
+    ): "{clusterRef: {name: prod}, entity: {user: {name: checkout}}, limits: {producerByteRate: 10Mi}}",
+    ("spec", "clusterRef"): "{name: prod}",
+    ("spec", "entity"): "{user: {name: checkout}}",
+    ("spec", "entity", "user"): "{name: checkout} or {default: true}",
+    ("spec", "entity", "clientId"): "{name: checkout} or {default: true}",
+    ("spec", "entity", "ip"): '{name: "10.0.0.7"} or {default: true}',
+    ("spec", "limits"): "{producerByteRate: 10Mi}",
+    ("spec", "properties"): "{security.protocol: SASL_SSL}",
+    ("spec", "guards"): "{maxRemovals: 10}",
+    ("spec", "manifests"): "[quotas]",
+    ("spec", "tenants"): "[{namespaces: [payments], entities: [{user: {prefix: pay-}}]}]",
+    ("spec", "scope"): "[{user: {prefix: pay-}}]",
+}
+"""The right shape of the fields that are most often written in another one."""
+
+
+def _example(at: Path) -> str:
+    example = _EXAMPLES.get(at)
+    return "" if example is None else f" such as {example}"
 
 
 def _can_be_quoted(kinds: Sequence[str], text: str) -> bool:

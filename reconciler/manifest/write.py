@@ -5,11 +5,9 @@ control characters and for what YAML 1.1 takes for a line break. Numbers are wri
 float where we mean a whole number.
 """
 
-import hashlib
-import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -19,6 +17,8 @@ from reconciler.characters import is_shown
 from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
 from reconciler.manifest.document import DEFAULT_NAMESPACE
+from reconciler.manifest.document_names import document_names
+from reconciler.manifest.export_files import Team, team_of
 from reconciler.manifest.rules import canonical_ip
 from reconciler.manifest.scalars import is_text
 from reconciler.manifest.schema_names import API_VERSION, QUOTA
@@ -49,7 +49,6 @@ _SHORT_ESCAPES: Final = {
     "\r": "\\r",
     "\0": "\\0",
 }
-_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 MOST_KEY: Final = 1_000
 NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -77,14 +76,19 @@ class Exported:
     """A live state as manifests.
 
     Attributes:
-        text: One YAML document per entity, sorted; "" if nothing can be carried.
-        documents: How many documents there are.
-        left_out: What is not in the text, sorted.
+        declarations: One document per entity, sorted.
+        texts: The YAML of each.
+        left_out: What is in none of them, sorted.
     """
 
-    text: str
-    documents: int
+    declarations: tuple[Declaration, ...]
+    texts: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
+
+    @property
+    def text(self) -> str:
+        """All documents; "" if nothing can be carried."""
+        return "".join(self.texts)
 
     @property
     def complete(self) -> bool:
@@ -97,6 +101,8 @@ def export(
     *,
     cluster: str,
     namespace: str = DEFAULT_NAMESPACE,
+    teams: Sequence[Team] = (),
+    taken: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Exported:
     """Everything of a live state that manifests can declare, and a list of the rest.
@@ -104,27 +110,33 @@ def export(
     Args:
         state: What a describe answered.
         cluster: What ``clusterRef`` shall say.
-        namespace: Where the documents shall live.
+        namespace: Where the documents shall live, unless they belong to a team.
+        teams: Their documents live in the namespace of the team.
+        taken: Names that other documents have.
         progress: Called with how many of how many entities are done.
     """
-    written: list[str] = []
+    declarations: list[Declaration] = []
+    texts: list[str] = []
     left_out = [
         LeftOut(entity=names, key=key, value=value, why="an entity type that manifests do not know")
         for names, values in state.foreign_entities
         for key, value in values
     ]
     entities = state.entities()
+    names = document_names(entities, taken)
     for done, subject in enumerate(entities):
         carried = _carried(subject, state, left_out)
         if carried != NO_LIMITS:
-            document = f"{namespace}/{document_name(subject)}"
-            one = Declaration(document=document, entity=subject, limits=carried)
-            written.append(document_text(one, cluster=cluster))
+            team = team_of(subject, teams)
+            document = f"{namespace if team is None else team.namespace}/{names[subject]}"
+            declaration = Declaration(document=document, entity=subject, limits=carried)
+            declarations.append(declaration)
+            texts.append(document_text(declaration, cluster=cluster))
         if progress is not None and done % 1000 == 0:
             progress(done, len(entities))
     return Exported(
-        text="".join(written),
-        documents=len(written),
+        declarations=tuple(declarations),
+        texts=tuple(texts),
         left_out=tuple(sorted(left_out, key=lambda one: (str(one.entity), one.key))),
     )
 
@@ -287,37 +299,3 @@ def number(key: Key, value: float) -> str:
     if value.is_integer():
         return quantity.spell(int(value)) if RULES[key].is_bytes else str(int(value))
     return f"{Decimal(repr(value)):f}"
-
-
-# ---- names of documents ---------------------------------------------------------------------
-
-
-_WORDS: Final[Mapping[str, str]] = {"user": "user", "client-id": "client", "ip": "ip"}
-
-
-def document_name(subject: Entity) -> str:
-    """The ``metadata.name`` for an entity: the same every time, and another one for every other entity.
-
-    Slots become ``user.NAME``, ``client.NAME``, ``ip.NAME`` or ``default-user`` and so on. A name that is no
-    DNS label is made one, and a last label then holds 64 bits of a digest of the whole entity. No entity
-    with plain names gives a name of that shape, because its last label would be a slot's.
-    """
-    labels: list[str] = []
-    exact = True
-    for kind, name in parts(subject):
-        if name is None:
-            labels.append(f"default-{_WORDS[kind]}")
-            continue
-        text = name.replace(".", "-") if kind == "ip" else name
-        label = text if _LABEL.fullmatch(text) else _as_label(text)
-        exact = exact and label == text
-        labels += [_WORDS[kind], label]
-    if not exact:
-        canonical = json.dumps(parts(subject), ensure_ascii=True).encode()
-        labels.append("x" + hashlib.sha256(canonical).hexdigest()[:16])
-    return ".".join(labels)
-
-
-def _as_label(text: str) -> str:
-    made = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-")
-    return made or "name"

@@ -74,6 +74,11 @@ def _names(claim: Declaration) -> Iterable[Warning]:
             message=f"user {user!r}: principals of certificates have no blank after a comma or around `=` unless a mapping rule adds it",
         )
     for kind, name in (("user", user), ("client-id", client_id)):
+        if name == "<default>":
+            yield Warning(
+                claim=claim,
+                message=f"{kind} '<default>' is a {kind} of that very name; the default {kind} is written {{default: true}}",
+            )
         if isinstance(name, str) and name.endswith("*"):
             yield Warning(
                 claim=claim,

@@ -50,7 +50,7 @@ def kquota(capsys, monkeypatch, folder) -> Run:
     """`kquota("plan", "--all", stdin="…")`."""
 
     def run(*arguments: str, stdin: str = "") -> Ran:
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capsys.readouterr()
         code = main.main([str(one) for one in arguments])
         return Ran(code, *capsys.readouterr())

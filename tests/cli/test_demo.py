@@ -43,3 +43,29 @@ def test_the_demo_fails_when_a_step_does_not_show_what_it_should(tmp_path):
     )
     assert done.returncode == 1
     assert "did not show 'something else'" in done.stdout
+
+
+ROOT = DEMO.parents[1]
+LOADED = """
+import sys
+import tests.servers.foreground, tests.servers.kafka
+files = {name.partition(".")[0] for name, module in sys.modules.items() if "site-packages" in (getattr(module, "__file__", None) or "")}
+print(*sorted(name for name in files if not name.startswith("_")))
+"""
+
+
+def test_the_demo_on_a_real_broker_installs_neither_spark_nor_the_test_tools():
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", "demo", "BROKER=kafka"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "--group" not in done.stdout
+    assert "[keystores]" in done.stdout
+    assert "--broker kafka" in done.stdout
+
+
+def test_the_broker_of_the_demo_needs_cryptography_and_nothing_else():
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["cryptography"]

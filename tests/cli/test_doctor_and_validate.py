@@ -149,16 +149,18 @@ def test_problems_conflicts_and_warnings_are_all_listed_with_their_places(kquota
     assert ran.err == ""
 
 
-def test_bounds_and_slips_of_the_unit_exit_3(kquota, files):
+def test_values_outside_their_bounds_exit_3_and_slips_of_the_unit_are_warnings(kquota, files):
     manifests(files, quota("a", "{producerByteRate: 100}"))
     ran = kquota("validate")
-    assert ran.code == 3
-    assert "refused: user=a" in ran.out
+    assert ran.code == 0
+    assert "warning: user=a: producerByteRate 100 is below 1024" in ran.out
     more = "  guards: {bounds: [{limits: {producerByteRate: {min: 50, max: 200}}}]}\n"
     project(files, "x:1", quota("a", "{producerByteRate: 100}"), more=more)
-    assert kquota("validate").code == 0
+    assert "warning" not in kquota("validate").out
     project(files, "x:1", quota("a", "{producerByteRate: 300}"), more=more)
-    assert "above its bound 200" in kquota("validate").out
+    ran = kquota("validate")
+    assert ran.code == 3
+    assert "above its bound 200" in ran.out
 
 
 def test_a_document_that_is_not_granted_is_a_problem(kquota, files):

@@ -70,7 +70,7 @@ def test_a_folder_gets_one_file_per_document_and_never_loses_one(kquota, folder)
         LINE.replace("1.0E7", "2.0E7") + LINE.replace("billing", "new")
     )
     ran = kquota(*arguments)
-    assert (ran.code, "user.billing.yaml is there already and says something else" in ran.err) == (1, True)  # fmt: skip
+    assert (ran.code, "user.billing.yaml exists with other content" in ran.err) == (1, True)  # fmt: skip
     assert "10M" in written.read_text()
     assert not (folder / "q" / "prod" / "user.new.yaml").exists()
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from reconciler.manifest.write import document_name, unwritable_value
+from reconciler.manifest.document_names import document_name
+from reconciler.manifest.write import unwritable_value
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import COLUMNS

@@ -11,7 +11,6 @@ from reconciler.errors import QuotaValueError
 from reconciler.manifest.load import load_files
 from reconciler.manifest.source import written
 from reconciler.manifest.write import (
-    document_name,
     document_text,
     documents_text,
     export,
@@ -19,16 +18,14 @@ from reconciler.manifest.write import (
     scalar,
 )
 from reconciler.quota.desired import Declaration
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
+from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import Limits, State
 from tests.manifest.samples import (
-    ODD_NAMES,
     declarations,
     entities,
     labels,
     limits_for,
-    names,
     without_place,
 )
 
@@ -81,7 +78,7 @@ def test_an_export_reads_back_to_the_state(state: State) -> None:
     loaded = load_files([("f", made.text)])
     assert loaded.problems == ()
     assert {one.entity: one.limits for one in loaded.declarations} == state.limits
-    assert made.documents == len(state.limits)
+    assert len(made.declarations) == len(state.limits)
 
 
 @given(states())
@@ -144,7 +141,7 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
     )
     made = export(state, cluster="prod")
     assert not made.complete
-    assert made.documents == 1
+    assert len(made.declarations) == 1
     assert [(dict(one.entity), one.key, one.why) for one in made.left_out] == [
         ({"client-id-prefix": "a"}, "producer_byte_rate", "an entity type that manifests do not know"),
         ({"ip": "0:0:0:0:0:0:0:1"}, "connection_creation_rate", "an ip that is no literal address in canonical spelling"),
@@ -173,47 +170,6 @@ def test_progress_is_told() -> None:
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen == [(0, 1)]
-
-
-# ---- names of documents ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("subject", "name"),
-    [(entity(user="alice"), "user.alice"), (entity(user="alice", client_id="app"), "user.alice.client.app"),
-     (entity(user="alice", client_id=DEFAULT), "user.alice.default-client"), (entity(user=DEFAULT), "default-user"),
-     (entity(user=DEFAULT, client_id=DEFAULT), "default-user.default-client"), (entity(client_id="app"), "client.app"),
-     (entity(ip="10.0.0.7"), "ip.10-0-0-7"), (entity(ip=DEFAULT), "default-ip"), (entity(user="Alice"), "user.alice.x"),
-     (entity(user="<default>"), "user.default.x"), (entity(user="/"), "user.name.x")],
-)  # fmt: skip
-def test_a_document_is_named_after_its_entity(subject: Entity, name: str) -> None:
-    assert document_name(subject).startswith(name)
-    assert name.endswith("x") or document_name(subject) == name
-
-
-tricky = st.one_of(
-    names, st.sampled_from(("user", "client", "default-client", "a", "a.client.b", "x0123456789abcdef", "A", "a-", "-", "É"))
-)  # fmt: skip
-slots = st.one_of(tricky, st.just(DEFAULT), st.just(ABSENT))
-
-
-@given(st.sets(st.tuples(slots, slots).filter(lambda pair: pair != (ABSENT, ABSENT)), max_size=30))
-def test_two_entities_never_share_a_name_and_every_name_is_one(
-    pairs: set[tuple[object, object]],
-) -> None:
-    subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]  # type: ignore[arg-type]
-    made = [document_name(one) for one in subjects]
-    assert len(set(made)) == len(subjects)
-    for name in made:
-        assert len(name) <= 253
-        assert re.fullmatch(
-            r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name
-        )
-
-
-def test_odd_names_have_names_of_their_own() -> None:
-    made = {document_name(entity(user=name)) for name in ODD_NAMES}
-    assert len(made) == len(ODD_NAMES)
 
 
 def test_a_value_within_kafkas_epsilon_of_a_whole_number_is_exported_as_that_number() -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from reconciler.errors import ManifestErrors, QuotaValueError
-from reconciler.manifest.write import document_name, unwritable_entity, unwritable_value
+from reconciler.manifest.document_names import document_name
+from reconciler.manifest.write import unwritable_entity, unwritable_value
 from reconciler.quota.desired import NO_LINES, Declaration, Lines
 from reconciler.quota.entity import ABSENT, Entity, Slot, entity, parts, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key, check_value

@@ -1,0 +1,171 @@
+"""``kquota adopt``: the live quotas of a cluster become the manifests of its project, and the plan is empty."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from reconciler.cli.commands import command
+from reconciler.cli.console import Console
+from reconciler.cli.exits import Exit
+from reconciler.cli.export import (
+    ExportLayout,
+    exported_state,
+    layout_files,
+    layout_options,
+    live_state,
+    report_left_out,
+    write_folder,
+)
+from reconciler.cli.options import Where, where_options
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reconciler.cli.where import Target
+    from reconciler.manifest.export_files import Team
+    from reconciler.manifest.load import Loaded
+    from reconciler.manifest.write import Exported
+    from reconciler.quota.report import Preview
+    from reconciler.quota.state import State
+
+HELP: Final = """Write a manifest for every live quota that no manifest declares yet, then show the plan, which is empty.
+
+Nothing is written to the cluster. The policy of the cluster must be Observe or Upsert: under Sync, what is left
+out would be removed. The files are below the first folder of spec.manifests, or below --out-dir, one per form of entity,
+prefix or entity; no existing file is replaced. A second run adopts what was added in the meantime.
+
+`kquota apply` then records the adopted limits as managed by kquota.
+
+\b
+Example:
+  kquota adopt
+  kquota adopt --cluster prod --split prefix
+  kquota adopt --cluster prod --team etl-=analytics --team pay-=payments
+
+Exit code 1: a value cannot be carried by manifests (see --partial), or the plan would change an adopted limit."""
+
+
+@command(help=HELP)
+@click.option("--out-dir", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+              help="Folder of the files; one that spec.manifests covers.")  # fmt: skip
+@layout_options
+@where_options(many=False)
+@click.pass_obj
+def adopt(console: Console, *, out_dir: Path | None, layout: ExportLayout, where: Where) -> Exit:
+    """Describe, write what is not declared, plan."""
+    from reconciler.cli.where import target
+
+    teams = layout.teams
+    chosen = target(where)
+    folder = _folder(chosen) if out_dir is None else out_dir
+    loaded = _declared(chosen)
+    state = _undeclared(live_state(console, chosen), loaded)
+    taken = {
+        declaration.document.rpartition("/")[2]
+        for declarations in loaded.by_cluster.values()
+        for declaration in declarations
+    }
+    exported = exported_state(console, chosen, state, layout, teams=teams, taken=taken)
+    if exported.texts:
+        folder = _unused(folder, exported, layout, teams)
+        count = write_folder(folder, exported, layout, teams=teams)
+        console.note(f"{len(exported.texts)} documents written to {count} files in {folder}")
+    else:
+        console.note("every live quota that a manifest can carry is declared already")
+    left_out = report_left_out(console, exported, layout)
+    preview = _plan(console, chosen)
+    adopted = {declaration.entity for declaration in exported.declarations}
+    changed = [change for change in preview.plan.changes if change.entity in adopted]
+    if changed:
+        console.error(f"the plan would change {len(changed)} adopted limits; it should change none")
+        return Exit.ERROR
+    return left_out
+
+
+def _folder(target: "Target") -> Path:
+    """The first folder of the project's manifests.
+
+    Raises:
+        UsageError: The target has no project, acts under Sync, or names no folder.
+    """
+    from reconciler.quota.policy import Policy
+
+    if target.project is None:
+        raise UsageError(
+            "adopt writes the manifests of a project, and there is none",
+            hint="run kquota init first, or export without a project: kquota export --out-dir",
+        )
+    if target.settings.policy is Policy.SYNC:
+        raise UsageError(
+            f"the policy of {target.name} is Sync, which removes what no manifest declares",
+            hint="set policy: Observe or policy: Upsert in the project file until the plan is empty",
+        )
+    for path in target.chosen.manifests:
+        if not path.endswith((".yaml", ".yml")) and not set(path) & set("*?["):
+            return target.root / path
+    raise UsageError(
+        f"spec.manifests of {target.project.path} names no folder", hint="name one with --out-dir"
+    )
+
+
+def _declared(target: "Target") -> "Loaded":
+    """The documents that the project has already; none while its folders are empty.
+
+    Raises:
+        ManifestErrors: One of them is wrong.
+    """
+    from reconciler.cli.documents import load_loosely
+    from reconciler.manifest.files import Texts
+
+    if not any((target.root / path).exists() for path in target.chosen.manifests):
+        return load_loosely(target, (), Texts(files=(), problems=()))
+    return load_loosely(target, ()).checked()
+
+
+def _undeclared(state: "State", loaded: "Loaded") -> "State":
+    """A state without the limits that a document declares."""
+    from reconciler.quota.state import set_values
+
+    return state.with_values(
+        (declaration.entity, key, None)
+        for declarations in loaded.by_cluster.values()
+        for declaration in declarations
+        for key, _ in set_values(declaration.limits)
+    )
+
+
+def _unused(
+    folder: Path, exported: "Exported", layout: ExportLayout, teams: "Iterable[Team]"
+) -> Path:
+    """The folder, or the first numbered one below it, in which none of the files exists."""
+    names = layout_files(exported, layout, teams)
+    folders = (folder, *(folder / f"adopted-{number}" for number in range(1, 10_000)))
+    return next(
+        candidate for candidate in folders if not any((candidate / name).exists() for name in names)
+    )
+
+
+def _plan(console: Console, target: "Target") -> "Preview":
+    """The plan of the project, shown."""
+    from reconciler.cli.orders import unlimited
+    from reconciler.cli.planning import Sources, prepared_for, task_for
+    from reconciler.cli.running import run
+    from reconciler.cli.showing import Shown, show_plans
+    from reconciler.cli.world import world
+
+    sources = Sources(since=None, no_inventory=False)
+    task = task_for(console, target, (), unlimited("none"), sources)
+
+    async def ask() -> "Preview":
+        async with world(
+            console, task.target, task.records, command="plan", writes=False
+        ) as outside:
+            return (await prepared_for(task, outside)).preview
+
+    preview = run(ask())
+    show_plans(
+        console, [Shown(target=target, preview=preview, simulation=None)], "text", verbose=False
+    )
+    return preview

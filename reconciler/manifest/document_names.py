@@ -1,0 +1,72 @@
+"""Names of documents after their entities: readable, the same every time, and never the same for two entities."""
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.quota.entity import Entity, parts
+
+_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_WORDS: Final[Mapping[str, str]] = {"user": "user", "client-id": "client", "ip": "ip"}
+
+
+def document_name(subject: Entity) -> str:
+    """The ``metadata.name`` for an entity alone: another one for every other entity.
+
+    Slots become ``user.NAME``, ``client.NAME``, ``ip.NAME`` or ``default-user`` and so on. A name that is no
+    DNS label is made one, and a last label then holds 64 bits of a digest of the whole entity. No entity
+    with plain names gives a name of that shape, because its last label would be a slot's.
+    """
+    name, exact = _readable(subject)
+    return name if exact else f"{name}.{_digest(subject)}"
+
+
+def document_names(subjects: Iterable[Entity], taken: Iterable[str] = ()) -> dict[Entity, str]:
+    """The names of several entities, with a digest only where two readable names are equal.
+
+    Args:
+        subjects: All entities, in any order; the names do not depend on it.
+        taken: Names that other documents have.
+    """
+    others = frozenset(taken)
+    groups: dict[str, list[tuple[Entity, bool]]] = defaultdict(list)
+    for subject in subjects:
+        name, exact = _readable(subject)
+        groups[name].append((subject, exact))
+    names: dict[Entity, str] = {}
+    for name, members in groups.items():
+        for subject, exact in members:
+            is_alone = (len(members) == 1 or exact) and name not in others
+            names[subject] = name if is_alone else f"{name}.{_digest(subject)}"
+    return names
+
+
+def label(text: str) -> str:
+    """A DNS label that resembles a text; the text itself if it is one."""
+    if _LABEL.fullmatch(text):
+        return text
+    made = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-")
+    return made or "name"
+
+
+def _readable(subject: Entity) -> tuple[str, bool]:
+    """A name, and whether no other entity has it as its exact name."""
+    labels: list[str] = []
+    exact = True
+    for kind, name in parts(subject):
+        if name is None:
+            labels.append(f"default-{_WORDS[kind]}")
+            continue
+        text = name.replace(".", "-") if kind == "ip" else name
+        word = label(text)
+        exact = exact and word == text
+        labels += [_WORDS[kind], word]
+    return ".".join(labels), exact
+
+
+def _digest(subject: Entity) -> str:
+    canonical = json.dumps(parts(subject), ensure_ascii=True).encode()
+    return "x" + hashlib.sha256(canonical).hexdigest()[:16]

@@ -1,0 +1,206 @@
+"""kquota adopt and export: live quotas become manifests that are accepted, and the plan after it is empty."""
+
+import contextlib
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.cli import main
+from tests.cli.brokers import SandboxThread
+from tests.cli.test_client_quotas import put
+from tests.cli.test_round_trip import ODD
+
+FEW = {
+    (("user", "etl-nightly"),): {"producer_byte_rate": 1048576.0, "consumer_byte_rate": 5.0},
+    (("user", "Etl-Hourly"),): {"producer_byte_rate": 2097152.0},
+    (("client-id", None), ("user", "pay")): {"request_percentage": 0.5},
+    (("user", None),): {"producer_byte_rate": 1024.0},
+    (("ip", "10.0.0.7"),): {"connection_creation_rate": 7.0},
+}
+
+
+@pytest.fixture
+def project(kquota, folder, sandbox) -> Path:
+    sandbox.seed(FEW)
+    assert kquota("init", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod").code == 0
+    return folder
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in (folder / "quotas").rglob("*.yaml")}
+
+
+def plan(kquota) -> dict:
+    ran = kquota("plan", "--detailed-exitcode", "--format", "json")
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def test_every_live_quota_is_adopted_and_the_plan_is_empty(kquota, project, sandbox):
+    ran = kquota("adopt")
+    assert ran.code == 0, ran.err
+    assert "Nothing to do" in ran.out
+    assert files(project) == {
+        "quotas/example.yaml",
+        "quotas/users.yaml",
+        "quotas/users-with-default-client-id.yaml",
+        "quotas/defaults.yaml",
+        "quotas/ips.yaml",
+    }
+    shown = plan(kquota)
+    assert (shown["changes"], shown["unmanaged"]) == ([], [])
+    assert kquota("validate").code == 0
+    assert sandbox.values() == FEW
+
+
+def test_documents_have_readable_names(kquota, project):
+    assert kquota("adopt", "--split", "entity").code == 0
+    assert "quotas/user.etl-hourly.yaml" in files(project)
+    assert "quotas/user.pay.default-client.yaml" in files(project)
+
+
+def test_documents_of_a_team_have_its_namespace_and_its_folder(kquota, project):
+    assert kquota("adopt", "--split", "prefix", "--team", "etl-=analytics").code == 0
+    text = (project / "quotas/analytics/users.yaml").read_text()
+    assert "namespace: analytics" in text
+    assert "Etl-Hourly" not in text
+    assert plan(kquota)["changes"] == []
+
+
+def test_a_second_run_adopts_only_what_is_new(kquota, project, sandbox):
+    assert kquota("adopt").code == 0
+    before = files(project)
+    ran = kquota("adopt")
+    assert ran.code == 0, ran.err
+    assert files(project) == before
+    sandbox.seed({(("user", "new"),): {"producer_byte_rate": 4096.0},
+                  (("user", "etl-nightly"),): {"request_percentage": 50.0}})  # fmt: skip
+    assert kquota("adopt").code == 0
+    assert files(project) == before | {"quotas/adopted-1/users.yaml"}
+    shown = plan(kquota)
+    assert (shown["changes"], shown["unmanaged"]) == ([], [])
+
+
+def test_what_no_manifest_can_hold_is_listed_and_the_rest_is_adopted(kquota, project, sandbox):
+    sandbox.seed({(("user", ""),): {"producer_byte_rate": 4096.0}})
+    ran = kquota("adopt")
+    assert ran.code == 1
+    assert "an empty user name" in ran.err
+    assert "quotas/users.yaml" in files(project)
+    assert kquota("adopt", "--partial").code == 0
+
+
+def test_under_sync_nothing_is_adopted(kquota, project, sandbox):
+    text = (project / "kquota.yaml").read_text()
+    (project / "kquota.yaml").write_text(
+        text.replace("policy: Observe", "expectedClusterId: x\n  policy: Sync")
+    )
+    ran = kquota("adopt")
+    assert ran.code == 1
+    assert "policy: Observe" in ran.err
+    assert files(project) == {"quotas/example.yaml"}
+
+
+def test_without_a_project_the_way_to_one_is_named(kquota, folder, sandbox):
+    ran = kquota("adopt", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod")
+    assert ran.code == 1
+    assert "kquota init" in ran.err
+
+
+def test_adopted_limits_are_recorded_by_an_apply_that_writes_nothing(kquota, project, sandbox):
+    text = (project / "kquota.yaml").read_text()
+    (project / "kquota.yaml").write_text(text.replace("policy: Observe", "policy: Upsert"))
+    assert kquota("adopt").code == 0
+    assert kquota("apply", "--yes").code == 0
+    assert sandbox.values() == FEW
+    assert "Etl-Hourly" in (project / ".kquota/inventory.json").read_text()
+
+
+def test_an_export_to_a_folder_replaces_no_file(kquota, folder, sandbox):
+    sandbox.seed(FEW)
+    where = (
+        "export",
+        "--bootstrap-server",
+        sandbox.bootstrap,
+        "--cluster",
+        "prod",
+        "--out-dir",
+        "q",
+    )
+    assert kquota(*where).code == 0
+    assert kquota(*where).code == 0
+    (folder / "q" / "ips.yaml").write_text("# mine\n")
+    ran = kquota(*where)
+    assert ran.code == 1
+    assert "exists with other content" in ran.err
+    assert kquota(*where, "--out", "x.yaml").code == 1
+
+
+@pytest.mark.parametrize("team", ["etl-", "=data", "etl-=Data"])
+def test_a_team_that_is_none_is_refused(kquota, folder, sandbox, team):
+    ran = kquota(
+        "export", "--bootstrap-server", sandbox.bootstrap, "--cluster", "a", "--team", team
+    )
+    assert ran.code == 1
+    assert "PREFIX=NAMESPACE" in ran.err
+
+
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+ENTITIES = st.one_of(
+    st.builds(lambda name: (("user", name),), TEXT),
+    st.builds(lambda user, name: (("user", user), ("client-id", name)), TEXT, TEXT | st.none()),
+    st.just((("user", None),)),
+    st.just((("client-id", None),)),
+)
+LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "producer_byte_rate": st.integers(1, 2**53).map(float),
+        "consumer_byte_rate": st.integers(1, 5_000).map(float),
+        "request_percentage": st.floats(1e-7, 1e6),
+        "controller_mutation_rate": st.floats(1e-7, 1e6),
+    },
+).filter(bool)
+
+
+@given(st.dictionaries(ENTITIES, LIMITS, min_size=1, max_size=6))
+def test_whatever_is_live_validate_accepts_the_export_and_the_plan_after_it_is_empty(values):
+    with SandboxThread() as live, tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        live.seed(values)
+        where = ["--bootstrap-server", live.bootstrap]
+        assert main.main(["export", *where, "--cluster", "any", "--out-dir", "q"]) == 0
+        assert main.main(["validate", "q"]) == 0
+        assert main.main(["plan", "q", *where, "--detailed-exitcode", "--no-inventory"]) == 0
+
+
+def test_apply_from_standard_input_names_every_flag_before_it_asks_the_cluster(kquota, sandbox):
+    sandbox.seed(FEW)
+    where = ("--bootstrap-server", sandbox.bootstrap)
+    text = kquota("export", *where, "--cluster", "any").out
+    unreachable = ("--bootstrap-server", "127.0.0.1:1")
+    ran = kquota("apply", "-", *unreachable, "--yes", stdin=text)
+    assert ran.code == 3
+    assert "if they are meant, add --allow-defaults --allow-small-values" in ran.err
+    assert "127.0.0.1:1" not in ran.err
+    flags = ("--yes", "--allow-defaults", "--allow-small-values")
+    with SandboxThread() as empty:
+        target = ("--bootstrap-server", empty.bootstrap)
+        ran = kquota("apply", "-", *target, *flags, stdin=text)
+        assert ran.code == 0, ran.err
+        assert empty.values() == FEW
+
+
+@pytest.mark.integration
+def test_a_real_cluster_is_adopted_with_an_empty_plan(kquota, empty_kafka, folder):
+    bootstrap = empty_kafka("4.3.1").bootstrap()
+    put(bootstrap, [*FEW.items(), *ODD.items()])
+    assert kquota("init", "--bootstrap-server", bootstrap, "--cluster", "prod").code == 0
+    ran = kquota("adopt", "--split", "prefix")
+    assert ran.code == 0, ran.err
+    shown = plan(kquota)
+    assert (shown["changes"], shown["unmanaged"]) == ([], [])
+    assert kquota("validate").code == 0
