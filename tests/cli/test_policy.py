@@ -100,6 +100,24 @@ def test_a_default_of_1_mib_and_a_named_user_at_20_mib_need_no_permission(kquota
     assert set(violations(kquota("plan", "--format", "json"))) == {"maxChangeFactor"}
 
 
+@pytest.mark.integration
+def test_on_a_real_broker_a_named_user_passes_and_its_slip_needs_an_approval(
+    kquota, folder, empty_kafka
+):
+    bootstrap = empty_kafka("4.3.1").bootstrap()
+    project(folder, bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 20Gi}"))
+    assert kquota("apply", "--yes").code == 3
+    manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 20Mi}"))
+    assert kquota("apply", "--yes").code == 0
+    large = quota("b", "{producerByteRate: 300Mi}")
+    project(folder, bootstrap, STRICT_DEFAULT, large, more=OPEN_DEFAULTS)
+    assert kquota("apply", "--yes").code == 3
+    project(folder, bootstrap, STRICT_DEFAULT, large, more=APPROVALS["a bound for the user"])
+    assert kquota("apply", "--yes").code == 0
+
+
 @pytest.mark.parametrize("slip", ["20Gi", "20k", "100Mi"])
 def test_a_named_user_far_from_the_default_is_refused_and_the_refusal_says_what_approves_it(
     kquota, folder, sandbox, slip

@@ -1,0 +1,113 @@
+"""The picture of a plan in the terminal, for the README: `python -m tests.render.terminal_picture` takes it anew.
+
+It is the output of the real command for the project of `examples/`, against a sandbox, as an SVG with its text.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PICTURE = ROOT / "docs" / "pictures" / "plan-terminal.svg"
+CLUSTER_ID = "kq9Xy2mWQ4mJ0aZt7Lr1bw"
+COLUMNS, LINES = 120, 34
+CHARACTER, LINE, MARGIN = 8.4, 19, 16
+TEXT = (
+    'role="img" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="14"'
+    ' fill="#cdd6f4" xml:space="preserve"'
+)
+COLOURS = {
+    "31": "#f38ba8",
+    "32": "#a6e3a1",
+    "33": "#f9e2af",
+    "34": "#89b4fa",
+    "35": "#cba6f7",
+    "36": "#94e2d5",
+    "2": "#7f849c",
+}
+"""Colours of the terminal's own, on a dark ground."""
+
+_ANSI = re.compile(r"\x1b\[([0-9;]*)m")
+
+
+def spans(line: str) -> Iterator[tuple[str, str]]:
+    """The pieces of a line of terminal output, each with the attributes of its SVG text."""
+    attributes = ""
+    position = 0
+    for match in [*_ANSI.finditer(line), None]:
+        text = line[position : None if match is None else match.start()]
+        if text:
+            yield text, attributes
+        if match is not None:
+            position = match.end()
+            codes = [code.lstrip("0") for code in match[1].split(";")]
+            colour = next((COLOURS[code] for code in codes if code in COLOURS), "")
+            attributes = f' fill="{colour}"' if colour else ""
+            attributes += ' font-weight="bold"' if "1" in codes else ""
+
+
+def picture(command: str, output: str) -> str:
+    """An SVG of a command and the first lines of its output."""
+    printed = output.rstrip("\n").split("\n")
+    lines = [f"\x1b[1m$ {command}\x1b[0m", *printed[:LINES]]
+    lines += ["\x1b[2m…\x1b[0m"] if len(printed) > LINES else []
+    longest = max(len("".join(text for text, _ in spans(line))) for line in lines)
+    width = round(CHARACTER * longest + 2 * MARGIN)
+    height = LINE * len(lines) + 2 * MARGIN
+    rows = [
+        f'<text x="{MARGIN}" y="{MARGIN + LINE * (number + 1) - 5}">'
+        + "".join(f"<tspan{attributes}>{escape(text)}</tspan>" for text, attributes in spans(line))
+        + "</text>"
+        for number, line in enumerate(lines)
+    ]
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {TEXT}>',
+            f"<title>{escape(command)}</title>",
+            f'<rect width="{width}" height="{height}" rx="8" fill="#1e1e2e"/>',
+            *rows,
+            "</svg>\n",
+        )
+    )
+
+
+def output_of(command: str) -> str:
+    """What the command prints in a copy of the examples, beside a sandbox, in colour."""
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONPATH": str(ROOT)}
+    environment.pop("NO_COLOR", None)
+    program = [sys.executable, "-m", "reconciler"]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(
+            [*program, "sandbox", "--cluster-id", CLUSTER_ID], cwd=folder, env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        ) as sandbox,
+    ):  # fmt: skip
+        try:
+            shutil.copytree(ROOT / "examples", Path(folder) / "examples")
+            assert sandbox.stdout is not None
+            bootstrap = sandbox.stdout.readline().strip().removeprefix("bootstrap.servers=")
+            done = subprocess.run(
+                [*program, *command.split()[1:], "--color", "always"],
+                cwd=Path(folder) / "examples", env=environment | {"KQUOTA_DEMO_BOOTSTRAP": bootstrap},
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+        finally:
+            sandbox.terminate()
+    return done.stdout
+
+
+def main() -> None:
+    """Write the picture."""
+    command = "kquota plan --cluster demo"
+    PICTURE.write_text(picture(command, output_of(command)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
