@@ -140,6 +140,7 @@ def orders_for(
         confirm_sync=limits.confirm_sync,
         validation=Validation(limits.validate),
         only=_only(limits.only, None if complete else desired),
+        accepted_warnings=() if target.project is None else target.project.accepted_warnings,
         origin=origin,
     )
 

@@ -75,6 +75,7 @@ def plan(
     output: str,
 ) -> Exit:
     """Prepare each cluster's plan, then print and save."""
+    from reconciler.cli.changed_documents import changed_documents
     from reconciler.cli.every import for_each
     from reconciler.cli.planning import task_for
     from reconciler.cli.showing import Shown, plan_page, show_plans, show_trust
@@ -98,7 +99,9 @@ def plan(
             prepared, callback = _asked(console, task, asks=bool(address_of(target, asking)))
         simulation = simulated(console, task, prepared, asking, callback)
         looked.append(prepared)
-        made.append(Shown(target=target, preview=prepared.preview, simulation=simulation))
+        changed = changed_documents(target, task.documents.desired, typed_paths=bool(paths))
+        proposal = replace(prepared.preview, changed_documents=changed)
+        made.append(Shown(target=target, preview=proposal, simulation=simulation))
         code = code_of(prepared.preview, detailed=detailed_exitcode)
         return worst([code, evidence_code(simulation, asking)])
 

@@ -89,7 +89,10 @@ def _findings(target: "Target", loaded: "Loaded") -> "Iterable[Finding]":
     for declarations in loaded.by_cluster.values():
         desired = merge(declarations)
         yield from findings_of(conflict_problems(desired), rule="conflict")
-        for warning in warnings(desired):
+        accepted = () if target.project is None else target.project.accepted_warnings
+        for warning in warnings(desired, accepted=accepted):
+            if warning.accepted:
+                continue
             path, _, line = warning.place.rpartition(":")
             yield Finding(
                 path=path, line=int(line), column=0, rule="warning", message=warning.message

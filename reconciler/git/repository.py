@@ -123,6 +123,20 @@ class Repository:
             else f"give a commit that {newer} was made from, such as git merge-base {revision} {newer}",
         )
 
+    def merge_base(self, revision: str, other: str = "HEAD") -> str | None:
+        """The newest commit that two revisions have in common; ``None`` where none is known.
+
+        Raises:
+            GitError: A revision is unknown.
+        """
+        code, answer = run(
+            self.top,
+            ("merge-base", self.commit(revision), self.commit(other)),
+            answers=(0, 1),
+            variables=self.variables,
+        )
+        return answer.decode("ascii").strip() if code == 0 else None
+
     def changed_paths(self, paths: Sequence[str] = ()) -> tuple[str, ...]:
         """Paths that differ from HEAD (staged, unstaged or untracked), sorted; empty means clean.
 

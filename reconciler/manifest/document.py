@@ -15,6 +15,7 @@ from reconciler.manifest.nodes import Block, Entry, Node, Scalar, from_json
 from reconciler.manifest.rules import canonical_ip, rate
 from reconciler.manifest.scalars import is_text, meaning
 from reconciler.manifest.schema_names import (
+    ACCEPT,
     API_VERSION,
     DNS_LABEL,
     DNS_SUBDOMAIN,
@@ -54,7 +55,7 @@ class ClientQuota:
         cluster: Name of the QuotaCluster.
         declaration: What it declares, with the place it was declared at.
         labels: Its labels.
-        annotations: Its annotations; nothing is decided by them.
+        annotations: Its annotations; those that accept warnings are also in the declaration.
     """
 
     cluster: str
@@ -113,6 +114,13 @@ def from_node(root: Node, path: str) -> ClientQuota:
             else None,
             suspended=_flag(spec["suspend"].value) if "suspend" in spec else False,
             labels=tuple(sorted(labels.items())),
+            accepted=tuple(
+                sorted(
+                    (name.removeprefix(ACCEPT), reason)
+                    for name, reason in annotations.items()
+                    if name.startswith(ACCEPT)
+                )
+            ),
         ),
         labels=labels,
         annotations=annotations,

@@ -16,6 +16,7 @@ from reconciler.manifest.document import text_of
 from reconciler.manifest.files import MAX_FILE_BYTES, MAX_FILES
 from reconciler.manifest.nodes import Block, Json, Node, find, key_place, place, to_json
 from reconciler.manifest.schema_names import CLUSTER, PROJECT, QUOTA
+from reconciler.quota.advice import AcceptedWarning, WarningKind
 
 FILE_NAME: Final = "kquota.yaml"
 """What a project file is called."""
@@ -77,6 +78,7 @@ class Project:
         path: The file, to be shown and to be left out of the manifests.
         clusters: Sorted by name; at least one.
         reading: How much is read.
+        accepted_warnings: Warnings that the project accepts.
         simulate: The what-if policy, as written.
         documents: What was written, per document; for comparing revisions. Hidden: it may hold secrets.
     """
@@ -84,6 +86,7 @@ class Project:
     path: str
     clusters: tuple[ProjectCluster, ...]
     reading: Reading
+    accepted_warnings: tuple[AcceptedWarning, ...]
     simulate: Mapping[str, Any]
     documents: Mapping[str, Json] = field(repr=False)
 
@@ -265,6 +268,12 @@ def _built(found: _Documents, path: str) -> Project:
         reading=Reading(
             max_files=reading.get("maxFiles", MAX_FILES),
             max_file_bytes=reading.get("maxFileBytes", MAX_FILE_BYTES),
+        ),
+        accepted_warnings=tuple(
+            AcceptedWarning(
+                kind=WarningKind(rule["warning"]), document=rule["document"], reason=rule["reason"]
+            )
+            for rule in spec.get("acceptedWarnings", ())
         ),
         simulate=spec.get("simulate", {}),
         documents=documents,

@@ -6,6 +6,7 @@ It is no custom resource: the operator has no files to look for. So it is writte
 from typing import Any, Final
 
 from reconciler.manifest.whatif_schema import SIMULATE, bounds
+from reconciler.quota.advice import WarningKind
 
 _MANIFESTS: Final[dict[str, Any]] = {
     "description": (
@@ -97,6 +98,35 @@ PROJECT: Final[dict[str, Any]] = {
                     "type": "integer",
                     "minimum": 1,
                     "maximum": 1_073_741_824,
+                },
+            },
+        },
+        "acceptedWarnings": {
+            "description": "Warnings that are accepted; they are counted instead of shown.",
+            "type": "array",
+            "maxItems": 1024,
+            "items": {
+                "description": "One kind of warning about a document or about a namespace.",
+                "type": "object",
+                "required": ["warning", "document", "reason"],
+                "properties": {
+                    "warning": {
+                        "description": "Which warning.",
+                        "type": "string",
+                        "enum": [str(kind) for kind in WarningKind],
+                    },
+                    "document": {
+                        "description": "namespace/name, or namespace/* for all documents of a namespace.",
+                        "type": "string",
+                        "pattern": r"^[a-z0-9][-a-z0-9]{0,62}/(\*|[a-z0-9][-.a-z0-9]{0,252})$",
+                        "maxLength": 320,
+                    },
+                    "reason": {
+                        "description": "Why it is accepted.",
+                        "type": "string",
+                        "pattern": r"\S",
+                        "maxLength": 1024,
+                    },
                 },
             },
         },

@@ -79,7 +79,11 @@ def _metadata(*, namespaced: bool) -> Schema:
         "properties": named
         | {
             "labels": _texts("Labels.", most=64, longest=63),
-            "annotations": _texts("Annotations; not read.", most=256, longest=262_144),
+            "annotations": _texts(
+                "Annotations; only kafka-quotas.io/accept-WARNING is read, whose value is the reason.",
+                most=256,
+                longest=262_144,
+            ),
         }
         | {
             field: {"description": "Written by the API server; ignored."} for field in SERVER_FIELDS

@@ -9,6 +9,9 @@ QUOTA: Final = "ClientQuota"
 CLUSTER: Final = "QuotaCluster"
 PROJECT: Final = "QuotaProject"
 
+ACCEPT: Final = f"{GROUP}/accept-"
+"""Beginning of an annotation that accepts a warning; the kind follows, and the value is the reason."""
+
 DNS_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 """Names of namespaces."""
 

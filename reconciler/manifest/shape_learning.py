@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from reconciler.manifest import shapes
 from reconciler.manifest.document import ClientQuota, Declined
 from reconciler.manifest.nodes import Block, Items, Node, Path, Scalar, find, key_place
+from reconciler.manifest.schema_names import ACCEPT
 from reconciler.manifest.shapes import Filler, Found, Shape, Skeleton, SlotReader
 from reconciler.manifest.yaml_files import Piece
 from reconciler.quota.desired import Lines
@@ -180,6 +181,13 @@ def _assigned(found: Mapping[Path, int], root: Node, first: int) -> Shape | None
         suspend=suspend,
         labels=tuple(sorted(labels.items())),
         annotations=tuple(annotations.values()),
+        accepted=tuple(
+            sorted(
+                (name.removeprefix(ACCEPT), position)
+                for name, position in annotations.items()
+                if name.startswith(ACCEPT)
+            )
+        ),
         line=root.line - first,
         lines=_limit_lines(root, first),
     )

@@ -83,6 +83,7 @@ class Shape:
         limits: Per column, where the limit stands.
         labels: Name of each label and where its value stands, sorted.
         annotations: Where the annotations stand; they are only checked.
+        accepted: Kind of each warning that an annotation accepts, and where its reason stands, sorted.
         line: First line of the document, from 0 in its piece.
         lines: Line of each limit, from 0 in the piece; -1 where there is none.
     """
@@ -98,6 +99,7 @@ class Shape:
     suspend: int | None
     labels: tuple[tuple[str, int], ...]
     annotations: tuple[int, ...]
+    accepted: tuple[tuple[str, int], ...]
     line: int
     lines: Lines
 
@@ -161,6 +163,9 @@ class Filler:
                 else deletion_policy(text_of(values[shape.deletion_policy])),
                 suspended=False if shape.suspend is None else _flag(values[shape.suspend]),
                 labels=labels,
+                accepted=tuple([(kind, text_of(values[at])) for kind, at in shape.accepted])
+                if shape.accepted
+                else (),
             ),
         )
 

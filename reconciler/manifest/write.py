@@ -21,7 +21,7 @@ from reconciler.manifest.document_names import document_names
 from reconciler.manifest.export_files import Team, team_of
 from reconciler.manifest.rules import canonical_ip
 from reconciler.manifest.scalars import is_text
-from reconciler.manifest.schema_names import API_VERSION, QUOTA
+from reconciler.manifest.schema_names import ACCEPT, API_VERSION, QUOTA
 from reconciler.quota.desired import Declaration
 from reconciler.quota.entity import (
     ABSENT,
@@ -218,7 +218,8 @@ def document_text(
     if namespace not in {"", DEFAULT_NAMESPACE}:
         lines.append(f"  namespace: {scalar(namespace)}")
     lines += _texts("labels", one.labels)
-    lines += _texts("annotations", annotations.items())
+    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in one.accepted}
+    lines += _texts("annotations", (accepted | dict(annotations)).items())
     lines += ["spec:", f"  clusterRef: {{name: {scalar(cluster)}}}", "  entity:"]
     lines += [
         f"    {field}: {_slot(slot)}"

@@ -1,8 +1,9 @@
 """Warnings about rules that are legal and, most likely, match nobody or everybody by mistake."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 from reconciler.quota.desired import Declaration, Desired
@@ -20,19 +21,58 @@ _DN_WITH_BLANKS: Final = re.compile(
 )
 
 
+class WarningKind(StrEnum):
+    """What a warning is about; documents and projects accept warnings by these names."""
+
+    USER_PREFIX = "user-prefix"
+    CERTIFICATE_NAME = "certificate-name"
+    DEFAULT_NAME = "default-name"
+    WILDCARD = "wildcard"
+    SHARED_CLIENT_ID = "shared-client-id"
+    NEVER_APPLIES = "never-applies"
+    ACCEPTANCE = "acceptance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedWarning:
+    """A warning that a project accepts.
+
+    Attributes:
+        kind: Which warning.
+        document: ``namespace/name``, or ``namespace/*`` for all documents of a namespace.
+        reason: Why; never blank.
+    """
+
+    kind: WarningKind
+    document: str
+    reason: str
+
+    def covers(self, warning: "Warning") -> bool:
+        """Whether it accepts this warning."""
+        namespace, _, name = warning.claim.document.partition("/")
+        return warning.kind is self.kind and self.document in {
+            f"{namespace}/{name}",
+            f"{namespace}/*",
+        }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warning:  # noqa: A001 - the word that users know; this module raises nothing
     """One doubtful rule.
 
     Attributes:
         claim: The declaration.
+        kind: What it is about.
         message: A sentence.
         key: The key concerned; ``None`` = the whole document.
+        accepted: Why it is accepted; "" = it is not.
     """
 
     claim: Declaration
+    kind: WarningKind
     message: str
     key: Key | None = None
+    accepted: str = ""
 
     @property
     def place(self) -> str:
@@ -44,21 +84,51 @@ class Warning:  # noqa: A001 - the word that users know; this module raises noth
         )
 
 
-def warnings(desired: Desired, live: State | None = None) -> tuple[Warning, ...]:
-    """Doubtful rules among the documents, sorted by place.
+def warnings(
+    desired: Desired, live: State | None = None, accepted: Sequence[AcceptedWarning] = ()
+) -> tuple[Warning, ...]:
+    """Doubtful rules among the documents, sorted by place; accepted ones say why.
 
     Args:
         desired: All documents.
-        live: What the cluster has, where it is known: rules may be shadowed by what nobody declares.
+        live: What the cluster has, where it is known: a live limit may hide rules, declared or not.
+        accepted: What the project accepts, besides the documents themselves.
     """
     found = [
         warning
         for claims in desired.claims.values()
         for claim in claims
-        for warning in _names(claim)
+        for warning in (*_names(claim), *_acceptances(claim))
     ]
     found.extend(_shadowed(desired, live))
-    return tuple(sorted(found, key=lambda one: (one.claim.path, one.claim.line, one.message)))
+    ordered = sorted(found, key=lambda one: (one.claim.path, one.claim.line, one.message))
+    return tuple(_judged(warning, accepted) for warning in ordered)
+
+
+def _judged(warning: Warning, accepted: Sequence[AcceptedWarning]) -> Warning:
+    """The warning with the reason for which its document or the project accepts it."""
+    by_document = dict(warning.claim.accepted).get(str(warning.kind), "").strip()
+    by_project = next((rule.reason for rule in accepted if rule.covers(warning)), "")
+    reason = by_document or by_project
+    return replace(warning, accepted=reason) if reason else warning
+
+
+def _acceptances(claim: Declaration) -> Iterable[Warning]:
+    """Annotations that accept nothing."""
+    for kind, reason in claim.accepted:
+        if kind not in set(WarningKind):
+            known = ", ".join(WarningKind)
+            yield Warning(
+                claim=claim,
+                kind=WarningKind.ACCEPTANCE,
+                message=f"the annotation accepts {kind!r}, which is not a warning; the warnings are {known}",
+            )
+        elif not reason.strip():
+            yield Warning(
+                claim=claim,
+                kind=WarningKind.ACCEPTANCE,
+                message=f"the annotation that accepts {kind!r} has no reason, so the warning is not accepted",
+            )
 
 
 def _names(claim: Declaration) -> Iterable[Warning]:
@@ -66,11 +136,13 @@ def _names(claim: Declaration) -> Iterable[Warning]:
     if isinstance(user, str) and user.startswith("User:"):
         yield Warning(
             claim=claim,
+            kind=WarningKind.USER_PREFIX,
             message=f"user {user!r}: quotas name the user without `User:`, so this matches nobody",
         )
     if isinstance(user, str) and _DN_WITH_BLANKS.match(user):
         yield Warning(
             claim=claim,
+            kind=WarningKind.CERTIFICATE_NAME,
             message=f"user {user!r}: principals of certificates have no blank after a comma or around `=` unless a mapping rule adds it",
         )
     for kind, name in (("user", user), ("client-id", client_id)):
@@ -82,11 +154,13 @@ def _names(claim: Declaration) -> Iterable[Warning]:
         if isinstance(name, str) and name.endswith("*"):
             yield Warning(
                 claim=claim,
+                kind=WarningKind.WILDCARD,
                 message=f"{kind} {name!r}: Kafka knows no wildcards here, so this matches that very name only",
             )
     if level(claim.entity) == 7:
         yield Warning(
             claim=claim,
+            kind=WarningKind.SHARED_CLIENT_ID,
             message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
         )
 
@@ -110,6 +184,7 @@ def _shadowed(desired: Desired, live: State | None) -> Iterable[Warning]:
             yield Warning(
                 claim=claim,
                 key=shadow.key,
+                kind=WarningKind.NEVER_APPLIES,
                 message=f"{shadow.key} can never apply: level {level(shadow.by)} is closer to every such client ({where})",
             )
 

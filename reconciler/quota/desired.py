@@ -27,6 +27,7 @@ class Declaration:
         deletion_policy: What becomes of the limits when the document goes; ``None`` = unset.
         suspended: Whether it claims nothing and freezes what is recorded as its own.
         labels: Its labels as ``(name, value)``, sorted.
+        accepted: Kinds of warnings that it accepts as ``(kind, reason)``, sorted; a kind may be unknown.
     """
 
     document: str
@@ -38,6 +39,7 @@ class Declaration:
     deletion_policy: DeletionPolicy | None = None
     suspended: bool = False
     labels: tuple[tuple[str, str], ...] = ()
+    accepted: tuple[tuple[str, str], ...] = ()
 
     def line_of(self, key: Key) -> int:
         """Line of the rule for a key, or of the document."""

@@ -66,7 +66,8 @@ class Preview:
         verdict: What the broker says to it.
         impact: What it means for clients; ``None`` where there is no live state to tell.
         warnings: Sentences about the run as a whole.
-        advice: Doubtful rules, with their places.
+        advice: Doubtful rules, with their places; accepted ones, too.
+        changed_documents: Documents that the proposal changes, as ``namespace/name``; ``None`` = not compared.
         policy: The policy in force.
         drift_mode: What is done about drift.
         created_at: When the cluster was looked at, in seconds since the epoch.
@@ -81,6 +82,7 @@ class Preview:
     impact: Impact | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     advice: tuple[Advice, ...] = ()
+    changed_documents: frozenset[str] | None = field(default=None, repr=False)
     policy: Policy
     drift_mode: DriftMode
     created_at: float
@@ -91,6 +93,19 @@ class Preview:
     def errored(self) -> bool:
         """Whether something is wrong with the plan itself: a conflict, or the broker would refuse a change."""
         return bool(self.plan.conflicts or self.verdict.refused)
+
+    @property
+    def open_advice(self) -> tuple[Advice, ...]:
+        """Doubtful rules that neither their document nor the project accepts."""
+        return tuple(warning for warning in self.advice if not warning.accepted)
+
+    @property
+    def touched_documents(self) -> frozenset[str]:
+        """Documents that the proposal changes; where they were not compared, those that the plan writes for."""
+        if self.changed_documents is not None:
+            return self.changed_documents
+        claims = (change.claim for change in self.plan.changes)
+        return frozenset(claim.document for claim in claims if claim is not None)
 
     @property
     def applyable(self) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.ports import AuditLog, Clock, Inventory, Progress, QuotaStore, Validator
+from reconciler.quota.advice import AcceptedWarning
 from reconciler.quota.entity import Entity
 from reconciler.quota.guards import Guards
 from reconciler.quota.keys import Key
@@ -88,6 +89,7 @@ class Orders:
         assess: Whether somebody will read what the plan means for clients; it costs as much as the plan itself.
         own_principal: Who we are to the cluster, for the warning that we limit ourselves.
         pace: Wait after each request until it is visible; above 50,000 changed keys that is done anyway.
+        accepted_warnings: Warnings that the trusted project accepts.
         origin: Who runs this, from what.
     """
 
@@ -103,4 +105,5 @@ class Orders:
     assess: bool = True
     own_principal: Principal | None = None
     pace: bool = False
+    accepted_warnings: tuple[AcceptedWarning, ...] = ()
     origin: Origin = field(default_factory=Origin)

@@ -110,7 +110,7 @@ def preview(
             if orders.assess
             else None,
             warnings=_warnings(plan, orders, seen),
-            advice=advise(desired, seen.live),
+            advice=advise(desired, seen.live, orders.accepted_warnings),
             policy=rules.in_force,
             drift_mode=rules.drift,
             created_at=seen.at,

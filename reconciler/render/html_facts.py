@@ -120,7 +120,13 @@ def cluster_facts(look: Look, ledger: Ledger) -> dict[str, Json]:
         ],
         "recorded": None if look.recorded is None else recorded_facts(look.recorded, ledger),
         "warnings": [word(one) for one in preview.warnings],
-        "advice": [[word(one.place), word(one.message)] for one in preview.advice],
+        "advice": [
+            [
+                word(one.place),
+                word(one.message + (f" (accepted: {one.accepted})" if one.accepted else "")),
+            ]
+            for one in preview.advice
+        ],
         "quotas": _quotas(look, ledger),
         "foreign": _foreign(look.live, ledger),
         "history": None if look.history is None else _history(look.history, ledger),

@@ -96,10 +96,15 @@ def plan_document(
                 "document": one.claim.document,
                 "file": one.claim.path,
                 "line": int(one.place.rpartition(":")[2]),
+                "kind": str(one.kind),
                 "message": one.message,
+                "accepted": one.accepted,
             }
             for one in preview.advice
         ],
+        "changedDocuments": None
+        if preview.changed_documents is None
+        else sorted(preview.changed_documents),
         "validation": {
             "source": preview.verdict.source,
             "why": preview.verdict.why,

@@ -151,6 +151,7 @@ def _refusals(preview: Preview, recorded: Recorded | None) -> list[str]:
 
 def _attention(preview: Preview, recorded: Recorded | None) -> list[str]:
     """What a reviewer has to look at before a merge, one line each."""
+    touched = preview.touched_documents
     plan, lines = preview.plan, [prose(warning) for warning in preview.warnings]
     if not plan.cluster_id:
         lines.append("No cluster was asked, so this is only what the documents say.")
@@ -178,7 +179,11 @@ def _attention(preview: Preview, recorded: Recorded | None) -> list[str]:
         ]
         hidden = len(impact.new_shadows)
         lines += [f"{count(hidden, 'limit')} can never apply after this plan."] if hidden else []
-    lines += [f"{markdown(warning.place)}: {prose(warning.message)}" for warning in preview.advice]
+    lines += [
+        f"{markdown(warning.place)}: {prose(warning.message)}"
+        for warning in preview.open_advice
+        if warning.claim.document in touched
+    ]
     if recorded is not None and any(row.mark for row in recorded.rows):
         lines.append("Recorded use, see below.")
     return lines
@@ -235,6 +240,12 @@ def _counted(preview: Preview) -> list[str]:
     """What the page lists and a comment only counts: findings may be quotas of others."""
     numbers = counts(preview)
     parts = [f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]]  # fmt: skip
+    others = sum(
+        warning.claim.document not in preview.touched_documents for warning in preview.open_advice
+    )
+    accepted = len(preview.advice) - len(preview.open_advice)
+    parts += [f"warnings about other documents {others:,}"] if others else []
+    parts += [f"accepted warnings {accepted:,}"] if accepted else []
     return [f"**Only counted here**: {', '.join(parts)}."] if parts else []
 
 

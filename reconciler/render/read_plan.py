@@ -38,7 +38,7 @@ _USED = (
 )  # fmt: skip
 _OTHERS = (
     "kind", "format", "createdAt", "applyable", "errored", "takeover", "exclusive", "corrected", "conflicts", "twins",
-    "violations", "warnings", "advice", "impact", *(kind.name for kind in SECTIONS),
+    "violations", "warnings", "advice", "changedDocuments", "impact", *(kind.name for kind in SECTIONS),
 )  # fmt: skip
 _CHANGE = (
     "entity", "text", "level", "key", "actions", "cause", "before", "after", "reason", "note", "owner", "record",

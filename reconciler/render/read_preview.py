@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.quota.advice import Warning as Advice
+from reconciler.quota.advice import WarningKind
 from reconciler.quota.change import Change, Finding
 from reconciler.quota.desired import Conflict, Declaration
 from reconciler.quota.entity import Entity, level
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _KEYS = {str(key): key for key in Key}
+_WARNING_KINDS = {str(kind): kind for kind in WarningKind}
 _CAUSES = {str(cause): cause for cause in Cause}
 _GUARDS = {str(guard): guard for guard in Guard}
 _DIRECTIONS = {str(direction): direction for direction in Direction}
@@ -74,6 +76,9 @@ def read_preview(text: str, *, where: str) -> Preview:
         impact=_impact(fields, applied),
         warnings=_list(fields["warnings"], Reader.text),
         advice=_list(fields["advice"], _advice),
+        changed_documents=None
+        if fields["changedDocuments"].value is None
+        else frozenset(_list(fields["changedDocuments"], Reader.text)),
         snapshot_at=fields["snapshotTakenAt"].instant() if "snapshotTakenAt" in fields else None,
     )
     _check_sums(fields, preview)
@@ -192,11 +197,16 @@ def _verdict(reader: Reader) -> Verdict:
 
 
 def _advice(reader: Reader) -> Advice:
-    row = reader.fields("document", "file", "line", "message")
+    row = reader.fields("document", "file", "line", "kind", "message", "accepted")
     # Which entity a doubtful rule speaks of is in its message; the place is what is shown beside it.
     anybody = Entity((None, False, False))
     claim = _declaration(row, anybody, row["document"].text())
-    return Advice(claim=claim, message=row["message"].text())
+    return Advice(
+        claim=claim,
+        kind=WarningKind(row["kind"].one_of(_WARNING_KINDS)),
+        message=row["message"].text(),
+        accepted=row["accepted"].text(),
+    )
 
 
 # ---- impact ------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def plan_findings(preview: Preview, recorded: Recorded | None = None) -> tuple[F
         made.append(
             _at(one.place, "guard", f"{subject}{one.message} (allowed by {one.allow_with})")
         )
-    made += [_at(one.place, "warning", one.message) for one in preview.advice]
+    made += [_at(one.place, "warning", one.message) for one in preview.open_advice]
     for change in preview.plan.changes:
         refused = preview.verdict.refused.get(change.entity)
         place = change.claim.place(change.key) if change.claim is not None else ""

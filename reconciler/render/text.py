@@ -89,9 +89,11 @@ def plan_text(
         lines += ["", style.paint("Warnings", "bold", "yellow")]
         lines += [f"  {escaped(one)}" for one in preview.warnings]
         lines += [
-            f"  {escaped(one.place)}: {escaped(one.message)}" for one in preview.advice[:most]
+            f"  {escaped(one.place)}: {escaped(one.message)}" for one in preview.open_advice[:most]
         ]
-        lines += _more(len(preview.advice) - len(preview.advice[:most]))
+        lines += _more(len(preview.open_advice) - len(preview.open_advice[:most]))
+        accepted = len(preview.advice) - len(preview.open_advice)
+        lines += [f"  {count(accepted, 'accepted warning')}"] if accepted else []
     return "\n".join(folded_lines(lines, style)) + "\n"
 
 

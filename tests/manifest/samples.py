@@ -84,6 +84,11 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12) | st.sam
 labels = st.dictionaries(texts, texts, max_size=3)
 """Labels and annotations alike: any text may stand in quotes."""
 
+acceptances = st.dictionaries(
+    st.sampled_from(("wildcard", "never-applies", "x y")), texts, max_size=2
+)
+"""Warnings that annotations accept, with their reasons."""
+
 
 @st.composite
 def declarations(draw: st.DrawFn) -> Declaration:
@@ -102,6 +107,7 @@ def declarations(draw: st.DrawFn) -> Declaration:
         deletion_policy=draw(st.none() | st.sampled_from(DeletionPolicy)),
         suspended=draw(st.booleans()),
         labels=tuple(sorted(draw(labels).items())),
+        accepted=tuple(sorted(draw(acceptances).items())),
     )
 
 

@@ -1,8 +1,10 @@
 """Rules that most likely match nobody or everybody by mistake."""
 
+from dataclasses import replace
+
 import pytest
 
-from reconciler.quota.advice import warnings
+from reconciler.quota.advice import AcceptedWarning, WarningKind, warnings
 from reconciler.quota.desired import Declaration, merge
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -111,3 +113,45 @@ def test_live_limits_that_shadow_each_other_are_nobodys_document():
 def test_warnings_are_sorted_by_place():
     documents = [document(entity(user=f"User:{n}"), n) for n in (30, 10, 20)]
     assert [place for place, _ in told(*documents)] == ["a.yaml:10", "a.yaml:20", "a.yaml:30"]
+
+
+# ---- accepted ------------------------------------------------------------------------------------
+
+WILDCARD = document(entity(user="team-*"), 3)
+
+
+def accepted(
+    *documents: Declaration, project: tuple[AcceptedWarning, ...] = ()
+) -> list[tuple[str, str]]:
+    return [
+        (str(warning.kind), warning.accepted)
+        for warning in warnings(merge(documents), accepted=project)
+    ]
+
+
+def test_a_document_accepts_a_warning_of_its_own_with_a_reason():
+    assert accepted(replace(WILDCARD, accepted=(("wildcard", "a literal name"),))) == [
+        ("wildcard", "a literal name")
+    ]
+    assert accepted(replace(WILDCARD, accepted=(("shared-client-id", "why not"),))) == [
+        ("wildcard", "")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document_pattern", "reason"), [("t/3", "INC-7"), ("t/*", "INC-7"), ("t/4", ""), ("u/*", "")]
+)
+def test_a_project_accepts_a_warning_about_a_document_or_a_namespace(document_pattern, reason):
+    rule = AcceptedWarning(kind=WarningKind.WILDCARD, document=document_pattern, reason="INC-7")
+    assert accepted(WILDCARD, project=(rule,)) == [("wildcard", reason)]
+
+
+def test_an_acceptance_without_a_reason_or_of_an_unknown_warning_accepts_nothing_and_is_a_warning():
+    blank = replace(WILDCARD, accepted=(("wildcard", "  "),))
+    assert sorted(accepted(blank)) == [("acceptance", ""), ("wildcard", "")]
+    (unknown,) = [
+        warning
+        for warning in warnings(merge([replace(WILDCARD, accepted=(("wildcards", "typo"),))]))
+        if warning.kind is WarningKind.ACCEPTANCE
+    ]
+    assert "'wildcards', which is not a warning" in unknown.message

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.quota.advice import warnings
 from reconciler.quota.change import Change, Finding
-from reconciler.quota.desired import Conflict
+from reconciler.quota.desired import Conflict, merge
 from reconciler.quota.entity import entity
 from reconciler.quota.impact import Direction
 from reconciler.quota.outcome import Applied
@@ -232,6 +233,25 @@ def test_the_clients_with_a_different_limit_are_named_up_to_ten():
     )
     text = plan_markdown(replace(full, impact=replace(full.impact, affected=many)))
     assert "`user=user-9`, 5 more;" in text
+
+
+def test_warnings_about_documents_that_the_proposal_does_not_change_are_counted():
+    claims = [
+        declare(entity(user=f"{name}-*"), {RATE: 5.0}, document=f"team/{name}")
+        for name in ("mine", "theirs", "known")
+    ]
+    claims[2] = replace(claims[2], accepted=(("wildcard", "a literal name"),))
+    proposal = replace(
+        ready(), advice=warnings(merge(claims)), changed_documents=frozenset({"team/mine"})
+    )
+    text = plan_markdown(proposal)
+    assert "user 'mine-&#42;': Kafka knows no wildcards" in text
+    assert "theirs" not in text
+    assert "**Only counted here**: warnings about other documents 1, accepted warnings 1." in text
+    assert "### ⚠️ Needs attention" in text
+    calm = plan_markdown(replace(proposal, changed_documents=frozenset()))
+    assert "### ✅ Ready" in calm
+    assert "warnings about other documents 2" in calm
 
 
 # ---- the last lines ------------------------------------------------------------------------------
