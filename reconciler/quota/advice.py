@@ -149,6 +149,7 @@ def _names(claim: Declaration) -> Iterable[Warning]:
         if name == "<default>":
             yield Warning(
                 claim=claim,
+                kind=WarningKind.DEFAULT_NAME,
                 message=f"{kind} '<default>' is a {kind} of that very name; the default {kind} is written {{default: true}}",
             )
         if isinstance(name, str) and name.endswith("*"):

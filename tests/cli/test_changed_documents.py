@@ -58,7 +58,9 @@ def test_a_moved_document_is_compared_with_the_commit_in_common_and_not_with_the
 
 def test_a_document_accepts_its_warning_by_an_annotation(kquota, folder, base):
     odd = quota("odd", "{producerByteRate: 20Mi}", entity=ODD).replace(
-        "  name: odd\n", "  name: odd\n  annotations: {kafka-quotas.io/accept-wildcard: a literal name}\n", 1
+        "  name: odd\n",
+        "  name: odd\n  annotations: {kafka-quotas.io/accept-wildcard: a literal name}\n",
+        1,
     )
     manifests(folder, odd, quota("other", entity=OTHER))
     text, plan = proposal(kquota, base)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.load import load_files
+from reconciler.manifest.schema_names import ACCEPT
 from reconciler.manifest.source import written
 from reconciler.manifest.write import (
     document_text,
@@ -48,7 +49,8 @@ def test_annotations_are_written_beside_labels_and_read_back(
     found = written(text, "prod", declared)
     assert found is not None
     assert without_place(found.declaration) == one
-    assert found.annotations == annotations
+    accepted = {f"{ACCEPT}{kind}": reason for kind, reason in one.accepted}
+    assert found.annotations == accepted | annotations
 
 
 def test_a_name_too_long_for_one_line_with_its_value_is_written_all_the_same() -> None:
