@@ -107,7 +107,7 @@ def apply(
         wanted = Wanted(
             target=target, task=task, saved=saved, limits=limits, sources=sources, yes=yes,
             expect_digest=expect_digest, max_age=max_age, pace=pace, out=out, output=output, verbose=verbose,
-            gathered=gathered,
+            gathered=gathered, next_words=("apply" if saved is None else "plan", *paths),
         )  # fmt: skip
         return apply_one(console, wanted)
 

@@ -31,6 +31,7 @@ from reconciler.reconcile import (
 from reconciler.reconcile import apply as apply_prepared
 from reconciler.reconcile.observe import rules_for
 from reconciler.reconcile.validate import validate
+from reconciler.render.units import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class Wanted:
         out: Where the outcome goes.
         output: ``text`` or ``json``.
         command: What runs, for locks and the audit log.
+        next_words: The command that goes on after a run that was not complete, without the options of the cluster.
         verbose: Print long lists whole.
         gathered: With several clusters and JSON: where outcomes go, to be shown as one document at the end.
     """
@@ -66,6 +68,7 @@ class Wanted:
     out: Path | None
     output: str
     command: str = "apply"
+    next_words: tuple[str, ...] = ("plan",)
     verbose: bool = False
     gathered: list[tuple[Target, Outcome | None]] | None = None
 
@@ -137,9 +140,13 @@ async def _applied(
         if isinstance(stopped.outcome, Outcome):
             told_outcome(console, wanted, stopped.outcome)
         raise
-    except KquotaError:
+    except KquotaError as error:
         for kept in early:  # nothing was sent, so there is nothing to undo
             kept.unlink(missing_ok=True)
+        if early:
+            many = count(len(prepared.plan.changes), "change")
+            error.reword(f"0 applied, {many} not sent: {error.message}")
+            error.hint = f"{error.hint}; next: `{_next_command(wanted)}`".removeprefix("; ")
         raise
 
 
@@ -152,10 +159,16 @@ def told_outcome(console: Console, wanted: Wanted, outcome: Outcome | None) -> E
         wanted.gathered.append((wanted.target, outcome))
     if outcome is None:
         return Exit.DONE
+    if not (outcome.complete or outcome.interrupted):
+        console.note(f"next: {_next_command(wanted)}")
     if kept is not None and any(pair.word in {"APPLIED", "UNKNOWN"} for pair in outcome.pairs):
         undo = wanted.target.command("rollback", str(kept), chooses_cluster=False)
         console.note(f"to undo this: {undo}")
     return Exit.DONE if outcome.complete else Exit.ERROR
+
+
+def _next_command(wanted: Wanted) -> str:
+    return wanted.target.command(*wanted.next_words)
 
 
 def _check_approved(wanted: Wanted, outside: World, prepared: Prepared) -> None:

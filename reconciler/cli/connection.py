@@ -12,6 +12,10 @@ from reconciler.client.references import ANYTHING
 LINE_SECONDS = 1.0
 """Between two lines about attempts to connect, and before the first line about one that lasts."""
 
+QUICK_LINES = 10
+SLOW_LINE_SECONDS = 10.0
+"""Between two lines once ``QUICK_LINES`` were shown."""
+
 TOLD_FROM_ATTEMPT = 3
 """The first tries of a call fail now and then on a healthy cluster; from this one on people are told."""
 
@@ -74,12 +78,12 @@ def telling(console: Console) -> Events:
 
 
 class _Attempts:
-    """Lines about attempts to connect: one that lasts longer than a second, and failed ones, at most one line a second."""
+    """Lines about attempts to connect: one that lasts longer than a second, and failed ones with a pause between lines."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._timer: asyncio.TimerHandle | None = None
-        self._shown_at = 0.0
+        self._shown_at, self._lines = 0.0, 0
 
     def began(self, event: Connecting) -> None:
         """Announce the attempt if it is still under way after a second."""
@@ -90,16 +94,18 @@ class _Attempts:
         self._timer = asyncio.get_running_loop().call_later(LINE_SECONDS, self._console.note, text)
 
     def failed(self, event: Retried) -> None:
-        """Show the failure, unless a line was shown within the last second."""
+        """Show the failure: at most one line a second, after ten lines one in ten seconds."""
         self._stop()
         now = asyncio.get_running_loop().time()
-        if now - self._shown_at >= LINE_SECONDS:
-            self._shown_at = now
+        pause = LINE_SECONDS if self._lines < QUICK_LINES else SLOW_LINE_SECONDS
+        if now - self._shown_at >= pause:
+            self._shown_at, self._lines = now, self._lines + 1
             self._console.note(f"attempt {event.attempt}: {event.reason}")
 
     def ended(self, _: ResponseReceived) -> None:
         """The broker answers: announce nothing."""
         self._stop()
+        self._lines = 0
 
     def _stop(self) -> None:
         if self._timer is not None:

@@ -96,7 +96,7 @@ def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F]
         click.option("--project", type=FILE, metavar="FILE", help="The project file  [default: kquota.yaml]."),
         click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Brokers, instead of a project file."),
         click.option("--command-config", metavar="FILE", help="Java properties of the client."),
-        click.option("--timeout", type=Duration(), metavar="DURATION", help="Longest time of one call to the cluster, with all its attempts; a write waits at least 90s for its answer  [default: 60s; 4s while every broker refuses the connection]."),
+        click.option("--timeout", type=Duration(), metavar="DURATION", help="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection]."),
     ]  # fmt: skip
     if many:
         options.insert(

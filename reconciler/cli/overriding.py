@@ -98,7 +98,15 @@ def _desired(console: Console, target: Target, seen: Observation) -> Desired:
         return as_applied(seen)
 
 
-def wanted_for(target: Target, validate: str, *, yes: bool, output: str, command: str) -> Wanted:
+def wanted_for(
+    target: Target,
+    validate: str,
+    *,
+    yes: bool,
+    output: str,
+    command: str,
+    next_words: tuple[str, ...] = ("override", "list"),
+) -> Wanted:
     """An apply of overrides alone."""
     return Wanted(
         target=target,
@@ -113,4 +121,5 @@ def wanted_for(target: Target, validate: str, *, yes: bool, output: str, command
         out=None,
         output=output,
         command=command,
+        next_words=next_words,
     )

@@ -70,7 +70,14 @@ def rollback(
     pairs = frozenset((subject, key) for subject, key, _ in done.before)
     given = Shift(begin=begin, end=frozenset(), pairs=lambda _: pairs, cluster_id=done.cluster_id)
     target = _target(where, done, outcome)
-    wanted = wanted_for(target, validate, yes=yes, output=output, command="rollback")
+    wanted = wanted_for(
+        target,
+        validate,
+        yes=yes,
+        output=output,
+        command="rollback",
+        next_words=("rollback", str(outcome)),
+    )
     return shift(console, wanted, given)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 JITTER: Final = 0.2
@@ -35,15 +35,22 @@ class Deadline:
 
     Attributes:
         at: The end.
+        connect_at: The end of setting up a connection; earlier where an answer is waited for longer than a connection.
         refused_at: The end while every address refuses and none ever accepted a connection; at most ``at``.
     """
 
     at: float
+    connect_at: float = math.inf
     refused_at: float = math.inf
 
     def left(self, now: float) -> float:
         """Seconds until the deadline, never below 0."""
         return max(0.0, self.at - now)
+
+    @property
+    def to_connect(self) -> "Deadline":
+        """The deadline of setting up a connection inside the call."""
+        return replace(self, at=min(self.at, self.connect_at))
 
     def within(self, now: float, seconds: float) -> float:
         """``seconds``, or what is left of the deadline if that is less."""

@@ -87,6 +87,7 @@ class Cluster:
             return Deadline(at=now + seconds)
         return Deadline(
             at=now + max(self._config.call_seconds, least),
+            connect_at=now + self._config.call_seconds,
             refused_at=now + self._config.refused_seconds,
         )
 
@@ -191,6 +192,7 @@ class Cluster:
         found = await self._usable(node)
         if found is not None:
             return found
+        deadline = deadline.to_connect
         lock = self._dialing.setdefault(node, asyncio.Lock())
         try:
             async with asyncio.timeout(deadline.left(self._clock.monotonic())):

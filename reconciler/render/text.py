@@ -140,7 +140,17 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
         lines.append("Stopped as asked; run it again to go on from here.")
     if not outcome.recorded:
         lines.append("Not all of this is on record; the next run reads it from the cluster.")
-    return "\n".join(folded_lines(lines, style)) + "\n"
+    if outcome.pairs and not outcome.complete:
+        lines.append(_summary(outcome))
+    return "
+".join(folded_lines(lines, style)) + "
+"
+
+
+def _summary(outcome: Outcome) -> str:
+    """One line with every count, for the end of a run that is not complete."""
+    words = ("APPLIED", "REJECTED", "UNKNOWN", "HELD", "NOT SENT")
+    return ", ".join(f"{outcome.count(word):,} {word.lower()}" for word in words)
 
 
 def _brokers(outcome: Outcome) -> list[str]:

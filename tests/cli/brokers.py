@@ -26,6 +26,12 @@ class SandboxThread:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the sandbox as a broker that is killed; its port refuses from now on."""
+        if self._loop.is_closed():
+            return
         self._call(lambda: self.sandbox.__aexit__(None, None, None))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(READY_SECONDS)

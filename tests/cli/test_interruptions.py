@@ -86,6 +86,37 @@ def test_after_kill_9_the_next_run_owns_what_was_applied_and_does_the_rest(many,
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
+def killed_broker(folder, sandbox) -> tuple[int, str, str]:
+    """An apply whose broker ends while its second request is under way."""
+    sandbox.fail(Fault(effect=Delay(seconds=1.5), api=49, skip=1))
+    words = ("apply", "--yes", "--validate", "none", "--timeout", "2s")
+    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+        process = start(folder, *words, stdout=out, stderr=err)
+        until(lambda: 0 < len(sandbox.values()) < DOCUMENTS)
+        sandbox.stop()
+        code = process.wait(PATIENCE_SECONDS)
+    return code, (folder / "out").read_text(), (folder / "err").read_text()
+
+
+def test_a_broker_that_ends_in_the_middle_of_an_apply_leaves_a_summary_and_the_next_commands(
+    many, sandbox
+):
+    code, out, err = killed_broker(many, sandbox)
+    (kept,) = (many / ".kquota/outcomes").glob("*.json")
+    counts = json.loads(kept.read_text())["counts"]
+    assert code == 1
+    assert sum(counts.values()) == DOCUMENTS
+    assert counts["APPLIED"] == 1000
+    assert counts["UNKNOWN"] + counts["NOT SENT"] == DOCUMENTS - 1000
+    assert out.splitlines()[-1] == (
+        f"1,000 applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
+    )
+    assert err.splitlines()[-2:] == [
+        "next: kquota apply",
+        f"to undo this: kquota rollback {kept.relative_to(many)}",
+    ]
+
+
 def test_ctrl_c_while_reading_is_130_and_one_line(folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     sandbox.fail(Fault(effect=Delay(seconds=20), api=48))
@@ -243,3 +274,17 @@ def test_a_signal_before_or_after_the_work_is_130_and_silent(folder, script, num
         cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
     assert (ran.returncode, ran.stderr) == (130, "")
+
+
+def test_a_broker_that_ends_before_the_first_request_leaves_the_count_and_the_next_command(
+    folder, sandbox
+):
+    project(folder, sandbox.bootstrap, quota("a"))
+    terminal = Terminal(folder, "apply", "--validate", "none", "--timeout", "1s")
+    terminal.expect("[y/N]")
+    sandbox.stop()
+    terminal.type("y\n")
+    assert terminal.end() == 1
+    assert "0 applied, 1 change not sent: no connection: " in terminal.seen
+    assert "next: `kquota apply`" in terminal.seen.splitlines()[-1]
+    assert not list((folder / ".kquota").glob("outcomes/*"))

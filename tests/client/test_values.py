@@ -35,6 +35,8 @@ def test_deadlines_never_leave_less_than_nothing() -> None:
     deadline = Deadline(at=10.0)
     assert (deadline.left(4.0), deadline.left(12.0)) == (6.0, 0.0)
     assert (deadline.within(4.0, 1.0), deadline.within(4.0, 9.0)) == (1.0, 6.0)
+    assert Deadline(at=10.0, connect_at=6.0).to_connect.left(4.0) == 2.0
+    assert deadline.to_connect == deadline
     assert [deadline.passed(at) for at in (9.9, 10.0)] == [False, True]
 
 

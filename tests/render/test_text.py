@@ -78,6 +78,12 @@ def test_only_records_that_changed_are_told_as_such():
     assert "on record" in told
 
 
+def test_an_incomplete_outcome_ends_with_every_count():
+    assert outcome_text(result()).splitlines()[-1] == (
+        "2 applied, 1 rejected, 1 unknown, 1 held, 1 not sent"
+    )
+
+
 def test_many_unmanaged_pairs_are_counted_not_listed():
     full = sample()
     (stranger,) = full.plan.unmanaged
