@@ -142,9 +142,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
         lines.append("Not all of this is on record; the next run reads it from the cluster.")
     if outcome.pairs and not outcome.complete:
         lines.append(_summary(outcome))
-    return "
-".join(folded_lines(lines, style)) + "
-"
+    return "\n".join(folded_lines(lines, style)) + "\n"
 
 
 def _summary(outcome: Outcome) -> str:
