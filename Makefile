@@ -9,11 +9,12 @@ BROKER ?= sandbox
 SERVERS = $(BIN)/python -m pytest -q -p no:randomly -n $(WORKERS) --dist loadscope
 WORKERS ?= 3
 EXTRAS := http kerberos keystores operator proxy spark usage watch
+DIST   := build/dist-tools
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --custom-compile-command 'make locks'
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo pipeline test test-all unit stories integration e2e check fmt generate coverage locks bench soak mutants clean
+.PHONY: help env demo pipeline test test-all unit stories integration e2e check fmt generate coverage dist locks bench soak mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -75,6 +76,7 @@ check: env  ## format, lint, types, floors, generated files
 	$(BIN)/python -m reconciler.kube.reason_docs --check
 	$(BIN)/python -m tests.charts.crd_templates --check
 	$(BIN)/python -m tests.charts.argocd_patch --check
+	$(BIN)/python -m tests.charts.values_table --check
 
 fmt: env  ## write what the formatter and the safe fixes would
 	$(BIN)/ruff check --fix --quiet . || true
@@ -87,6 +89,13 @@ generate: env  ## file schemas, manifest reference, command reference
 	$(BIN)/python -m tests.charts.crd_templates --write
 	$(BIN)/python -m tests.charts.argocd_patch --write
 	@cp examples/github/quotas-*.yml reconciler/cli/workflows/github/ && cp examples/gitlab/.gitlab-ci.yml reconciler/cli/workflows/gitlab/
+	$(BIN)/python -m tests.charts.values_table --write
+
+# The same commit gives the same bytes: times come from the commit, build tools from their lock.
+dist:  ## the wheel and the source distribution in dist/, for `pip install 'dist/….whl[watch]'`
+	@test -x $(DIST)/bin/python || $(PYTHON) -I -m venv $(DIST)
+	@$(DIST)/bin/python -I -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement .ci/locks/build.txt
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(DIST)/bin/python -I -m hatchling build --directory dist
 
 locks: env  ## the hashed locks of .ci/locks from constraints.txt and pyproject.toml (needs the package index)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --group lock

@@ -4,6 +4,7 @@ import importlib.util
 from typing import Final
 
 from reconciler.errors import UsageError
+from reconciler.installation import install_hint
 
 MODULES: Final = {
     "http": ("aiohttp",),
@@ -29,5 +30,5 @@ def needs(extra: str, what: str) -> None:
     if missing:
         raise UsageError(
             f"{what} needs {', '.join(missing)}, which the base install does not bring",
-            hint=f"pip install 'kafka-quota-reconciler[{extra}]'",
+            hint=install_hint(extra),
         )

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from reconciler.client.config import Address, ClientConfig
 from reconciler.errors import ConfigError, ConnectError, ConnectionRefused, DnsError
+from reconciler.installation import install_hint
 
 STAGGER_SECONDS: Final = 0.25
 """Connection attempt delay of RFC 8305."""
@@ -157,7 +158,7 @@ async def _through_proxy(
         raise ConfigError(
             "proxy.url: needs the extra 'proxy'",
             key="proxy.url",
-            hint="pip install 'kafka-quota-reconciler[proxy]'",
+            hint=install_hint("proxy"),
         ) from None
     url = config.proxy.reveal() if config.proxy is not None else ""
     try:

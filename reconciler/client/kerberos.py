@@ -8,6 +8,7 @@ import importlib
 from typing import Any, Final
 
 from reconciler.errors import AuthenticationError, ConfigError
+from reconciler.installation import install_hint
 
 NAME: Final = "GSSAPI"
 _NO_LAYER: Final = 1
@@ -70,7 +71,7 @@ def stepper(service: str, principal: str, server_name: str) -> Stepper:
         raise ConfigError(
             "sasl.mechanism: GSSAPI needs the extra 'kerberos'",
             key="sasl.mechanism",
-            hint="pip install 'kafka-quota-reconciler[kerberos]'",
+            hint=install_hint("kerberos"),
         ) from None
     try:
         target = gssapi.Name(f"{service}@{server_name}", gssapi.NameType.hostbased_service)

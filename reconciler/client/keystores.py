@@ -10,6 +10,7 @@ from typing import Final
 from reconciler.client import jks, pem
 from reconciler.client.secret import Secret
 from reconciler.errors import ConfigError
+from reconciler.installation import install_hint
 
 _DER_SEQUENCE: Final = b"\x30"
 _JAVA_TYPES: Final = frozenset({"JKS", "PKCS12"})
@@ -183,7 +184,7 @@ def _pkcs12(store: Store, password: Secret | None) -> _Bundle:
     except ImportError:
         raise store.error(
             "is PKCS#12, which needs the extra 'keystores'",
-            hint="pip install 'kafka-quota-reconciler[keystores]', or convert it to PEM with openssl pkcs12",
+            hint=f"{install_hint('keystores')}; or convert the store to PEM with openssl pkcs12",
         ) from None
     secret = None if password is None else password.reveal().encode()
     try:

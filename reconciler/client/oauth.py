@@ -21,6 +21,7 @@ from reconciler.client.settings import Setting, Settings
 from reconciler.client.token import Token, TokenSource, check_extensions
 from reconciler.client.unsecured import UnsecuredTokens, wants_unsecured
 from reconciler.errors import AuthenticationError, ConfigError
+from reconciler.installation import install_hint
 from reconciler.ports import Clock
 
 Maker = Callable[[Clock], TokenSource]
@@ -89,7 +90,7 @@ def msk(settings: Settings, module: LoginModule | None) -> Maker:
         raise settings.error(
             "sasl.mechanism",
             "AWS_MSK_IAM needs the extra 'msk'",
-            hint="pip install 'kafka-quota-reconciler[msk]'",
+            hint=install_hint("msk"),
         ) from None
     region = _region(settings)
 

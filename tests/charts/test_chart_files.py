@@ -1,5 +1,6 @@
 """What is true of the chart's files without helm: one version, one definition of each resource, values that cannot be mistyped."""
 
+import base64
 import copy
 import json
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 import reconciler
-from tests.charts import argocd_patch, crd_templates
+from tests.charts import argocd_patch, crd_templates, values_table
 from tests.charts.rendering import CHART, ROOT, VALUES
 
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
@@ -53,6 +54,28 @@ def merged(base: object, over: object) -> object:
 
 def test_the_chart_has_the_version_of_the_package() -> None:
     assert (ABOUT["version"], ABOUT["appVersion"]) == (reconciler.__version__,) * 2
+
+
+def test_the_chart_names_its_home_its_sources_its_maintainers_and_its_icon() -> None:
+    assert ABOUT["home"].startswith("https://")
+    assert ABOUT["sources"] == [ABOUT["home"]]
+    assert all({"name", "url"} <= maintainer.keys() for maintainer in ABOUT["maintainers"])
+    kind, _, content = ABOUT["icon"].partition(";base64,")
+    assert kind == "data:image/svg+xml"
+    assert base64.b64decode(content) == (ROOT / "docs" / "pictures" / "icon.svg").read_bytes()
+
+
+def test_the_table_of_values_in_the_readme_is_the_present_one() -> None:
+    text = values_table.README.read_text(encoding="utf-8")
+    assert values_table.page(text) == text
+    assert values_table.main(["--check"]) == 0
+    assert "| `replicaCount` | `1` |" in text
+    assert "| `metrics.podMonitor.interval` |" in text
+
+
+def test_a_readme_without_the_marks_of_the_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs the lines"):
+        values_table.page("# A chart without a table\n")
 
 
 def test_the_chart_refuses_a_kubernetes_that_is_too_old() -> None:
@@ -154,8 +177,8 @@ def test_the_table_of_values_obeys_the_schema(name: str) -> None:
         ({"image": {"repo": "x"}}, "'repo' was unexpected"),
         ({"image": {"digest": "sha256:abc"}}, "does not match"),
         ({"image": {"repository": "a@sha256:00"}}, "does not match"),
-        ({"replicas": "2"}, "is not of type 'integer'"),
-        ({"replicas": 11}, "is greater than the maximum"),
+        ({"replicaCount": "2"}, "is not of type 'integer'"),
+        ({"replicaCount": 11}, "is greater than the maximum"),
         ({"watch": {"namespaces": "payments"}}, "is not of type 'array'"),
         ({"watch": {"namespaces": ["a", "a"]}}, "non-unique"),
         ({"watch": {"namespaces": ["Payments"]}}, "does not match"),

@@ -103,7 +103,7 @@ def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
         "--set",
         "watch.namespaces={default}",
         "--set",
-        "replicas=2",
+        "replicaCount=2",
         *WAIT,
     )
     narrow = names(kube, OURS, "-l", LABEL)

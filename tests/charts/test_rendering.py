@@ -316,7 +316,7 @@ def test_policies_speak_of_the_watched_namespaces_only() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--set", "replicas=2,leaderElection.enabled=false"), "needs leaderElection.enabled"),
+        (("--set", "replicaCount=2,leaderElection.enabled=false"), "needs leaderElection.enabled"),
         (("--set", "webhook.enabled=true"), "needs a certificate"),
         (("--set", "webhook.enabled=true,webhook.certificate.existingSecret=x"), "needs webhook.certificate.caBundle"),
         (("--set", "webhook.enabled=true,webhook.certificate.existingSecret=x,webhook.certificate.certManager.enabled=true"), "not both"),

@@ -143,7 +143,7 @@ def test_a_missing_extra_is_named_with_what_to_type(kquota, applied, monkeypatch
     ran = kquota(*WEBHOOK)
     assert ran.code == 1
     assert "--notify needs no_such_module" in ran.err
-    assert "pip install 'kafka-quota-reconciler[http]'" in ran.err
+    assert "pip install '.[http]'" in ran.err
 
 
 def test_a_correction_that_the_project_does_not_allow_is_refused(kquota, folder, sandbox):

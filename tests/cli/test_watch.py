@@ -244,7 +244,7 @@ def test_without_the_extra_it_says_what_to_install(folder: Path):
         cwd=folder,
     )
     assert done.returncode == 1
-    assert "pip install 'kafka-quota-reconciler[watch]'" in done.stderr
+    assert "pip install '.[watch]'" in done.stderr
 
 
 def test_without_metrics_nothing_beyond_the_base_install_is_loaded(folder: Path, sandbox, watched):

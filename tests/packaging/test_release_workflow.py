@@ -117,13 +117,24 @@ def test_the_image_has_an_inventory_and_a_provenance_and_a_pinned_python() -> No
     assert f"python={default[1]}\n" in script
 
 
-@pytest.mark.parametrize(("tag", "code"), [(f"v{reconciler.__version__}", 0), ("v9.9.9", 1)])
-def test_a_tag_that_is_not_the_version_stops_the_release(
-    tag: str, code: int, tmp_path: Path
+@pytest.mark.parametrize(
+    ("tag", "released", "code"),
+    [
+        (f"v{reconciler.__version__}", True, 0),
+        ("v9.9.9", True, 1),
+        (f"v{reconciler.__version__}", False, 1),
+    ],
+)
+def test_a_release_needs_the_tag_of_the_version_and_a_version_marked_as_released(
+    tag: str, released: bool, code: int, tmp_path: Path
 ) -> None:
     for name in ("reconciler/__init__.py", "charts/kafka-quota-reconciler/Chart.yaml"):
         (tmp_path / name).parent.mkdir(parents=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    package = tmp_path / "reconciler" / "__init__.py"
+    lines = package.read_text(encoding="utf-8").splitlines()
+    lines = [f"RELEASED = {released}" if line.startswith("RELEASED = ") else line for line in lines]
+    package.write_text("\n".join(lines), encoding="utf-8")
     script = run_of("ready", "The tag is the version of the package and of the chart")
     answer = executed(script, tmp_path, TAG=tag)
     assert answer.returncode == code, answer.stderr

@@ -1,0 +1,44 @@
+"""Argo CD's and Flux's objects, judged by types made from their published API: npm packages, pinned by a lock file with hashes."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.servers import jars
+from tests.servers.jars import ServersUnavailable
+
+SOURCES = Path(__file__).parent / "gitops"
+FILES = ("package.json", "package-lock.json", "judge.mjs")
+INSTALL_SECONDS = 300
+JUDGE_SECONDS = 60
+NEEDED = "Node.js with npm (for example the packages nodejs and npm)"
+
+
+def errors(objects: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is wrong with objects of Argo CD or Flux, in sentences.
+
+    Raises:
+        ServersUnavailable: npm is missing or cannot download.
+    """
+    texts = [(SOURCES / name).read_text(encoding="utf-8") for name in FILES]
+    folder = jars.cached(f"gitops-types-{jars.digest(*texts)}", _install)
+    answer = subprocess.run(
+        [jars.program("node", NEEDED), "judge.mjs"], cwd=folder, input=json.dumps(objects), capture_output=True,
+        text=True, check=True, timeout=JUDGE_SECONDS,
+    )  # fmt: skip
+    sentences: list[str] = json.loads(answer.stdout)
+    return sentences
+
+
+def _install(folder: Path) -> None:
+    for name in FILES:
+        shutil.copy(SOURCES / name, folder)
+    answer = subprocess.run(
+        [jars.program("npm", NEEDED), "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder,
+        capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS,
+    )  # fmt: skip
+    if answer.returncode != 0:
+        raise ServersUnavailable(f"npm could not install the types: {answer.stderr[-300:]}")

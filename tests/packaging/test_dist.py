@@ -1,0 +1,208 @@
+"""`make dist`: the same bytes from two folders, and a wheel that an empty environment installs with each extra by the hint's own command."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reconciler import __version__
+from reconciler.installation import WHEEL, install_commands, install_hint
+from tests.packaging import wheels
+from tests.servers import jars
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("Makefile", "pyproject.toml", "constraints.txt", "README.md", "LICENSE", ".gitignore", ".ci", "reconciler")  # fmt: skip
+SECONDS = 300
+EPOCH = "1700000000"
+PROXY = "proxy.url=socks5://127.0.0.1:1\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """A command of an extra that needs no server.
+
+    Attributes:
+        words: The command; `python` and `kquota` are those of the environment.
+        code: Its exit code where the extra is installed.
+        output: What it prints there.
+    """
+
+    words: tuple[str, ...]
+    code: int
+    output: str
+
+
+def kerberos_use() -> Use:
+    code = (
+        "from reconciler.client.kerberos import stepper; stepper('kafka', '', 'localhost').start()"
+    )
+    return Use(words=("python", "-c", code), code=1, output="AuthenticationError: Kerberos: ")
+
+
+USES = {
+    "http": Use(
+        words=("kquota", "post", "gitlab", "missing.json", "--label", "prod"), code=1, output="missing.json cannot be read"
+    ),
+    "watch": Use(
+        words=("kquota", "watch", "repository", "--state-dir", "state", "--metrics-address", "192.0.2.1:1"), code=1,
+        output="cannot listen on 192.0.2.1:1",
+    ),
+    "usage": Use(words=("kquota", "spark", "expire", "--lake", "lake"), code=0, output="Nothing is past its time."),
+    "spark": Use(
+        words=("kquota", "spark", "resolve", "--lake", "lake", "--cluster-id", "abc"), code=1, output="kquota spark ingest"
+    ),
+    "operator": Use(
+        words=("kquota", "operator", "check", "--kubeconfig", "missing", "--operator-namespace", "kafka-quotas"), code=1,
+        output="no way to a Kubernetes API server",
+    ),
+    "kerberos": kerberos_use(),
+    "keystores": Use(
+        words=("kquota", "describe", "--bootstrap-server", "127.0.0.1:1", "--command-config", "keystore.properties"), code=1,
+        output="the password is wrong or the file is damaged",
+    ),
+    "msk": Use(
+        words=("kquota", "describe", "--bootstrap-server", "127.0.0.1:1", "--command-config", "msk.properties", "--timeout", "2s"),
+        code=1, output="set AWS_REGION",
+    ),
+    "proxy": Use(
+        words=("kquota", "describe", "--bootstrap-server", "127.0.0.1:1", "--command-config", "proxy.properties", "--timeout", "2s"),
+        code=1, output="127.0.0.1:1",
+    ),
+}  # fmt: skip
+"""Each extra with a command that does not work without it."""
+
+
+def checkout(folder: Path) -> Path:
+    """A copy of what the distribution is built from, without git and with other times."""
+    for name in SOURCES:
+        source, target = ROOT / name, folder / name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copy)  # fmt: skip
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+    return folder
+
+
+def built(folder: Path, tools: Path, *, umask: int) -> Path:
+    """The wheel that `make dist` builds in a fresh checkout."""
+    previous = os.umask(umask)
+    try:
+        checkout(folder)
+        answer = subprocess.run(
+            ["make", "dist", f"PYTHON={sys.executable}", f"DIST={tools}"], cwd=folder, capture_output=True, text=True,
+            check=False, timeout=SECONDS, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
+        )  # fmt: skip
+    finally:
+        os.umask(previous)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return folder / "dist" / WHEEL
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    top = tmp_path_factory.mktemp("dist")
+    return built(top / "checkout", top / "tools", umask=0o022)
+
+
+def test_two_folders_give_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    tools = wheel.parents[2] / "tools"
+    other = built(tmp_path / "elsewhere", tools, umask=0o077)
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, other)}
+    assert len(digests) == 1
+
+
+class Environment:
+    """An empty virtual environment in which commands are typed."""
+
+    def __init__(self, folder: Path) -> None:
+        """Makes it."""
+        subprocess.run([sys.executable, "-I", "-m", "venv", str(folder)], check=True)
+        self._programs = folder / "bin"
+
+    def run(
+        self, *words: str, folder: Path, variables: Mapping[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """A command's answer; both streams are in `stdout`."""
+        keep = {name: os.environ[name] for name in ("JAVA_HOME", "LANG") if name in os.environ}
+        environment = {
+            **keep, "PATH": f"{self._programs}:{os.environ['PATH']}", "HOME": str(folder), "COLUMNS": "200",
+            **(variables or {}),
+        }  # fmt: skip
+        return subprocess.run(
+            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            check=False, timeout=SECONDS, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def install(self, command: str, *, folder: Path, wheel_folder: Path) -> None:
+        """Types an install command; only the locked wheels can be had."""
+        answer = self.run("bash", "-c", command, folder=folder, variables=wheels.offline(wheel_folder))  # fmt: skip
+        assert answer.returncode == 0, answer.stdout
+
+
+def prepare(folder: Path) -> Path:
+    """The files that the commands of `USES` read."""
+    (folder / "lake").mkdir()
+    subprocess.run(["git", "init", "--quiet", str(folder / "repository")], check=True)
+    (folder / "proxy.properties").write_text(PROXY, encoding="utf-8")
+    (folder / "store.p12").write_bytes(b"0damaged")
+    (folder / "keystore.properties").write_text(
+        "security.protocol=SSL\nssl.truststore.type=PKCS12\nssl.truststore.location=store.p12\n"
+        "ssl.truststore.password=secret\n",
+        encoding="utf-8",
+    )
+    (folder / "msk.properties").write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n"
+        'sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required awsRegion="eu-west-1";\n',
+        encoding="utf-8",
+    )
+    return folder
+
+
+def test_the_base_install_runs_and_names_a_command_for_each_extra(
+    wheel: Path, tmp_path: Path
+) -> None:
+    environment = Environment(tmp_path / "environment")
+    environment.install(f"pip install {wheel}", folder=tmp_path, wheel_folder=wheels.wheel_folder(""))  # fmt: skip
+    version = environment.run("kquota", "--version", folder=tmp_path)
+    assert version.stdout == f"kquota {__version__}\n"
+    assert environment.run("kafka-client-quotas", "--help", folder=tmp_path).returncode == 0
+    place = prepare(tmp_path)
+    for extra, use in USES.items():
+        answer = environment.run(*use.words, folder=place)
+        assert answer.returncode == 1, answer.stdout
+        shown = " ".join(answer.stdout.split())
+        if extra == "kerberos":
+            assert "needs the extra 'kerberos'" in shown
+        else:
+            assert install_hint(extra) in shown
+
+
+@pytest.mark.parametrize("extra", USES)
+def test_an_extra_is_installed_by_the_commands_of_its_hint(
+    extra: str, wheel: Path, tmp_path: Path
+) -> None:
+    folder = wheels.wheel_folder(extra)
+    from_checkout, from_wheel = install_commands(extra)
+    environment = Environment(tmp_path / "environment")
+    environment.install(from_wheel, folder=wheel.parent, wheel_folder=folder)
+    use = USES[extra]
+    answer = environment.run(*use.words, folder=prepare(tmp_path))
+    assert (answer.returncode, use.output in answer.stdout) == (use.code, True), answer.stdout
+    assert environment.run("pip", "check", folder=tmp_path).returncode == 0
+    environment.install(from_checkout, folder=wheel.parents[1], wheel_folder=folder)
+    assert environment.run("kquota", "--version", folder=tmp_path).stdout == f"kquota {__version__}\n"  # fmt: skip
+
+
+def test_every_extra_has_a_command() -> None:
+    locks = {path.stem for path in wheels.LOCKS.glob("*.txt")}
+    assert set(USES) == locks - {"base", "build", "spark-image"}
+    assert jars.program("make", "make")

@@ -1,0 +1,165 @@
+"""The image as docs/image.md builds it without a Docker engine: buildah carries the Dockerfile out, umoci reads the result."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import reconciler
+from tests.charts.rendering import container, rendered
+from tests.servers import jars
+from tests.servers.jars import ServersUnavailable
+from tests.servers.processes import ScratchFolder
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
+SECONDS = 900
+USER = "65532:65532"
+AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+PROGRAMS = ("buildah", "mmdebstrap", "umoci")
+
+
+def offline_commands() -> list[str]:
+    """The commands of the section about places without a registry."""
+    (section,) = re.findall(r"## Where no registry.*?```console\n(.*?)```", PAGE, re.DOTALL)
+    return [line.removeprefix("$ ") for line in section.splitlines()]
+
+
+def typed(script: str, folder: Path, **environment: str) -> str:
+    """What a script of the shell prints, started in the checkout."""
+    answer = subprocess.run(
+        ["bash", "-euc", script], cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert answer.returncode == 0, f"{script}\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}"
+    return answer.stdout
+
+
+def base_image() -> Path:
+    """The root file system that the first command of the page makes; cached. Raises ServersUnavailable."""
+    command = offline_commands()[0]
+
+    def fill(folder: Path) -> None:
+        folder.chmod(0o755)
+        answer = subprocess.run(
+            command.split(), cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
+        )  # fmt: skip
+        if answer.returncode != 0:
+            raise ServersUnavailable(f"mmdebstrap failed: {answer.stderr[-400:]}")
+
+    return jars.cached(f"base-image-{jars.digest(command)}", fill) / "base.tar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """An image in OCI layout.
+
+    Attributes:
+        folder: The layout.
+        root: The root file system that umoci unpacked.
+    """
+
+    folder: Path
+    root: Path
+
+    @property
+    def digest(self) -> str:
+        """The digest of its manifest."""
+        index = json.loads((self.folder / "index.json").read_text(encoding="utf-8"))
+        (manifest,) = index["manifests"]
+        return str(manifest["digest"])
+
+    def blob(self, digest: str) -> Any:
+        """A JSON document of the layout."""
+        algorithm, _, name = digest.partition(":")
+        return json.loads((self.folder / "blobs" / algorithm / name).read_text(encoding="utf-8"))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """How a container of it is started."""
+        config: dict[str, Any] = self.blob(self.blob(self.digest)["config"]["digest"])["config"]
+        return config
+
+    def run(self, *arguments: str) -> str:
+        """What the entry point prints in the file system of the image, as the user of the image."""
+        variables = dict(line.split("=", 1) for line in self.config["Env"])
+        chroot = jars.program("chroot", "coreutils")
+        answer = subprocess.run(
+            [chroot, f"--userspec={self.config['User']}", str(self.root), *self.config["Entrypoint"], *arguments],
+            capture_output=True, text=True, check=False, timeout=60, env=variables,
+        )  # fmt: skip
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout
+
+
+@pytest.fixture(scope="module")
+def layout() -> Iterator[Layout]:
+    """The image of the page's commands, with storage of its own."""
+    for name in PROGRAMS:
+        jars.program(name, f"Debian's package {name}")
+    if os.geteuid() != 0:
+        raise ServersUnavailable("the file system of an image is entered with chroot: run as root")
+    with ScratchFolder.make("image-build-") as scratch:
+        checkout = scratch / "checkout"
+        checkout.mkdir()
+        for name in ("Dockerfile", ".dockerignore", "pyproject.toml", "README.md", "LICENSE", ".ci", "reconciler"):  # fmt: skip
+            source = ROOT / name
+            copy = shutil.copytree if source.is_dir() else shutil.copy
+            copy(source, checkout / name)
+        (checkout / "base.tar").symlink_to(base_image())
+        storage = scratch / "storage.conf"
+        storage.write_text(
+            f'[storage]\ndriver = "overlay"\ngraphroot = "{scratch}/root"\nrunroot = "{scratch}/run"\n',
+            encoding="utf-8",
+        )
+        script = "\n".join(offline_commands()[1:])
+        script = script.replace(" base.tar ", " $(realpath base.tar) ")
+        if AUTHORITIES.exists():
+            script = script.replace("buildah build ", f"buildah build --volume {AUTHORITIES}:{AUTHORITIES}:ro ")  # fmt: skip
+        typed(script, checkout, CONTAINERS_STORAGE_CONF=str(storage), TMPDIR=str(scratch))
+        made = checkout / "kafka-quota-reconciler"
+        bundle = scratch / "bundle"
+        typed(f"umoci unpack --image {made}:{reconciler.__version__} {bundle}", scratch)
+        yield Layout(folder=made, root=bundle / "rootfs")
+
+
+def test_kquota_runs_in_the_file_system_of_the_image_as_its_user(layout: Layout) -> None:
+    assert layout.run("--version") == f"kquota {reconciler.__version__}\n"
+    assert "--leader-elect" in layout.run("operator", "--help")
+    assert layout.config["User"] == USER
+
+
+def test_the_image_says_what_it_is_and_has_no_pip(layout: Layout) -> None:
+    labels = layout.config["Labels"]
+    assert labels["org.opencontainers.image.version"] == reconciler.__version__
+    assert list((layout.root / "opt" / "kquota" / "bin").glob("pip*")) == []
+
+
+def test_every_digest_of_the_layout_is_that_of_its_blob(layout: Layout) -> None:
+    blobs = layout.folder / "blobs" / "sha256"
+    sums = "".join(f"{path.name}  {path}\n" for path in sorted(blobs.iterdir()))
+    answer = subprocess.run(
+        ["sha256sum", "--check", "--quiet"], input=sums, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert (answer.returncode, answer.stdout) == (0, "")
+
+
+def test_the_values_of_the_page_name_the_image_by_its_digest(
+    layout: Layout, tmp_path: Path
+) -> None:
+    (text,) = re.findall(r"```yaml\n(image:.*?)```", PAGE, re.DOTALL)
+    values = yaml.safe_load(text)
+    values["image"]["digest"] = layout.digest
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    image = container(rendered("--values", str(tmp_path / "values.yaml")))["image"]
+    assert image == f"{values['image']['repository']}:{reconciler.__version__}@{layout.digest}"

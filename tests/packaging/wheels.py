@@ -1,0 +1,67 @@
+"""What `pip install` needs without the package index: for each extra a folder of wheels, compared with the hashes of its lock."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.servers import jars
+from tests.servers.jars import ServersUnavailable
+from tests.servers.processes import ScratchFolder
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ROOT / ".ci" / "locks"
+BUILD_SECONDS = 1200
+NEEDED = {"kerberos": ("krb5-config", "the header files of Kerberos (libkrb5-dev)")}
+"""Programs without which a lock cannot be built, with what to install."""
+
+
+def build_tools() -> Path:
+    """The Python of a virtual environment with the locked build tools. Raises ServersUnavailable."""
+    return jars.cached(f"build-tools-{_digest('build')}", _fill_tools) / "bin" / "python"
+
+
+def wheel_folder(extra: str) -> Path:
+    """A folder with the wheels of the locks `base`, `build` and `extra`; of the first two for the extra "".
+
+    Raises:
+        ServersUnavailable: a program is missing, or a download fails or has another hash.
+    """
+    if extra in NEEDED:
+        jars.program(*NEEDED[extra])
+    locks = ("base", "build", *((extra,) if extra else ()))
+
+    def fill(folder: Path) -> None:
+        words = ["wheel", "--require-hashes", "--no-build-isolation", "--wheel-dir", str(folder)]
+        for lock in locks:
+            words += ["--requirement", str(LOCKS / f"{lock}.txt")]
+        _pip(build_tools(), *words)
+
+    return jars.cached(f"wheels-{extra or 'base'}-{_digest(*locks)}", fill)
+
+
+def offline(folder: Path) -> Mapping[str, str]:
+    """Variables with which pip asks no index and takes what it needs from a folder."""
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # fmt: skip
+
+
+def _digest(*locks: str) -> str:
+    texts = [(LOCKS / f"{lock}.txt").read_text(encoding="utf-8") for lock in locks]
+    return jars.digest(sys.version, *texts)
+
+
+def _fill_tools(folder: Path) -> None:
+    subprocess.run([sys.executable, "-I", "-m", "venv", str(folder)], check=True)
+    lock = LOCKS / "build.txt"
+    _pip(folder / "bin" / "python", "install", "--require-hashes", "--requirement", str(lock))
+
+
+def _pip(python: Path, *words: str) -> None:
+    with ScratchFolder.make("pip-") as scratch:
+        answer = subprocess.run(
+            [str(python), "-I", "-m", "pip", *words, "--quiet", "--disable-pip-version-check"], cwd=scratch,
+            capture_output=True, text=True, check=False, timeout=BUILD_SECONDS, env=os.environ,
+        )  # fmt: skip
+    if answer.returncode != 0:
+        raise ServersUnavailable(f"pip {words[0]} failed: {answer.stderr[-400:]}")
