@@ -11,6 +11,7 @@ import click
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
+from reconciler.cli.live_names import plan_files
 from reconciler.cli.options import FILE, Where, format_option, where_options
 from reconciler.cli.orders import Limits, limit_options
 from reconciler.cli.planning import Sources, source_options
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     from reconciler.quota.report import Outcome
     from reconciler.reconcile import SavedPlan
 
-HELP: Final = """Make the cluster as declared: plan, ask, send, read back from every broker, record.
+HELP: Final = """Write the declared limits to a cluster: plan, confirm, send, verify on every broker, record.
 
-On a terminal it shows the plan and asks; elsewhere it needs --yes. One entity that the broker refuses does
-not stop the others. A second run has nothing to do.
+On a terminal the command shows the plan and asks for confirmation; elsewhere it needs --yes. An entity that the broker
+refuses does not stop the others.
 
-A saved plan is no set of instructions: the plan is made again from the documents, and must have the same effect
-on a cluster that is still as it was (else exit 4).
+A saved plan is recomputed from the manifests before it is applied. It must still have the same effect on an unchanged
+cluster; otherwise the command exits 4.
 
 \b
 Example:
@@ -44,18 +45,18 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 
 
 @command(help=HELP)
-@click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--expect-digest", metavar="DIGEST", help="The effect that was approved; another one is refused.")  # fmt: skip
+@click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...", shell_complete=plan_files)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--expect-digest", metavar="DIGEST", help="Digest of the approved plan; a plan with another effect is refused.")  # fmt: skip
 @click.option("--max-age", type=Duration(), default="24h", show_default=True, metavar="DURATION",
-              help="Oldest saved plan that is accepted.")  # fmt: skip
+              help="Maximum age of a saved plan.")  # fmt: skip
 @click.option("--trust-plan", is_flag=True,
-              help="Do not make a saved plan again from the documents. Refused in CI and without a terminal.")  # fmt: skip
+              help="Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.")  # fmt: skip
 @click.option("--pace", is_flag=True, help="Wait after each request until every broker shows it.")
 @click.option(
-    "--out", type=FILE, metavar="FILE", help="Save the outcome here (for kquota rollback)."
+    "--out", type=FILE, metavar="FILE", help="Save the outcome to this file, for kquota rollback."
 )
-@click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
+@click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
 @where_options(revisions=True)
 @source_options
 @limit_options

@@ -16,7 +16,32 @@ _PROGRAMS: Final = {
 }
 
 
+_BASH: Final = """\
+%(complete_func)s() {
+    local line="${COMP_LINE:0:COMP_POINT}" index=-1 type value
+    # Bash breaks words at = and :, which entities have; so the line is passed whole (-1: its last word is incomplete).
+    [[ "$line" == *[[:space:]] ]] && index=9999
+    local word="${line##*[[:space:]]}"
+    [[ "$word" == --*=* ]] && word="${word#*=}"
+    local before="${word%%"${word##*[=:]}"}"
+    COMPREPLY=()
+    while IFS=',' read -r type value; do
+        case "$type" in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) printf -v value '%%q' "$value"; COMPREPLY+=("${value#"$before"}") ;;
+        esac
+    done < <(env COMP_WORDS="$line" COMP_CWORD="$index" %(complete_var)s=bash_complete "$1")
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+"""As click's script, for words with = and names that the shell must quote."""
+
 HELP: Final = """Print the completion script of a shell, for kquota and kafka-client-quotas.
+
+Commands, options, clusters of the project file and saved plans are completed. Live entities, users and client ids are
+completed if the brokers are named (--bootstrap-server or KQUOTA_BOOTSTRAP_SERVERS), or after the first apply from this
+project: a project that was only cloned is not connected to.
 
 \b
 Example:
@@ -34,5 +59,6 @@ def completion(console: Console, shell: str) -> Exit:
         raise UsageError(f"no completion for {shell}")
     for program, variable in _PROGRAMS.items():
         made = found(click.Command(program), {}, program, variable)
-        console.program(made.source_template % made.source_vars())
+        template = _BASH if shell == "bash" else made.source_template
+        console.program(template % made.source_vars())
     return Exit.DONE

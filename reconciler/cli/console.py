@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -223,7 +223,7 @@ class ProgressLine:
         self._wipe()
 
     def __call__(self, phase: str, done: int, total: int) -> None:
-        """Show how far a phase is, if it has lasted long enough."""
+        """Show how far a phase is, if it has lasted long enough; a total of 0 is not known."""
         now = self._monotonic()
         if phase != self._phase:
             self._wipe()
@@ -235,9 +235,12 @@ class ProgressLine:
         if not self._console.err_terminal:
             self._console.note(f"{phase}: {done:,} of {total:,}")
             return
-        filled = _BAR_CELLS * done // total if total else _BAR_CELLS
-        bar = "#" * filled + "-" * (_BAR_CELLS - filled)
-        self._draw(f"\r{phase} [{bar}] {done:,}/{total:,}\x1b[K")
+        if total:
+            filled = _BAR_CELLS * done // total
+            bar = "#" * filled + "-" * (_BAR_CELLS - filled)
+            self._draw(f"\r{phase} [{bar}] {done:,}/{total:,}\x1b[K")
+        else:
+            self._draw(f"\r{phase}: {done:,}\x1b[K")
         self._drawn = True
 
     def _wipe(self) -> None:
@@ -249,3 +252,19 @@ class ProgressLine:
         with contextlib.suppress(OSError, ValueError):
             self._console.err.write(text)
             self._console.err.flush()
+
+
+@contextlib.contextmanager
+def reading(console: Console) -> Iterator[Callable[[int], None]]:
+    """A counter of documents that are read, on a terminal; elsewhere nothing is written.
+
+    The first look at the clock is before the files are opened, so that slow disks count, too.
+    """
+    with ProgressLine(console) as line:
+
+        def progress(documents: int) -> None:
+            if console.err_terminal:
+                line("reading documents", documents, 0)
+
+        progress(0)
+        yield progress

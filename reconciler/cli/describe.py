@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from reconciler.quota.filters import Filter
     from reconciler.quota.state import State
 
-HELP: Final = """Live quotas: everything, or the entities that match.
+HELP: Final = """Show the live quotas of a cluster: all of them, or those of matching entities.
 
---format yaml shows them as manifests, with a comment for what no manifest can hold (snapshot is lossless).
---matching shows every entity that has these parts, whatever else it has; with --exactly, nothing else.
+--format yaml prints manifests, with a comment for quotas that no manifest can express (kquota snapshot is lossless).
+--matching shows every entity that has these parts, with or without others; --exactly shows only those without others.
 
 \b
 Example:
@@ -29,8 +29,10 @@ Example:
 
 
 @command(help=HELP)
-@click.option("--matching", type=EntityText(), metavar="ENTITY", help="Only entities with these parts.")  # fmt: skip
-@click.option("--exactly", is_flag=True, help="With --matching: entities with no other part.")
+@click.option("--matching", type=EntityText(), metavar="ENTITY", help="Show only entities that have these parts.")  # fmt: skip
+@click.option(
+    "--exactly", is_flag=True, help="Show only entities with exactly the parts of --matching."
+)
 @where_options(many=False)
 @format_option("table", "json", "yaml")
 @click.pass_obj

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from reconciler.cli.checks import Checkup
     from reconciler.render.documents import Json
 
-HELP: Final = """Whether everything works: reachability, TLS, SASL, versions, rights, callback, records, clock.
+HELP: Final = """Diagnose connectivity, TLS, SASL, versions, permissions, quota callback, records and clock.
 
-Nothing is changed. Every line that is not ok says what to do. Exit code 1 if something does not work, 2 if the value of an
+Nothing is changed. Every line that is not ok has a next step. Exit code 1 if something does not work, 2 if the value of an
 expired override is still live.
 
 \b

@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli.where import Target, name_in
+from reconciler.cli.project_files import name_in, project_path
+from reconciler.cli.where import Target
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.conflict import conflict_problems
 from reconciler.manifest.files import Texts, read_paths, select, unmatched_problem
@@ -45,18 +46,21 @@ class Documents:
     files: int
 
 
-def load(target: Target, paths: Sequence[str]) -> Documents:
+def load(
+    target: Target, paths: Sequence[str], *, progress: Callable[[int], None] | None = None
+) -> Documents:
     """The manifests of a target.
 
     Args:
         target: Which cluster.
         paths: What was typed, relative to here; empty = what the project configures.
+        progress: Called with the number of documents that are read so far.
 
     Raises:
         UsageError: Nothing says which files, or to which cluster they belong.
         ManifestErrors: Every problem of every file, conflicts included.
     """
-    loaded = load_loosely(target, paths).checked()
+    loaded = load_loosely(target, paths, progress=progress).checked()
     name = _cluster_name(target, loaded)
     desired = merged(loaded, name)
     return Documents(
@@ -82,13 +86,20 @@ def merged(loaded: Loaded, name: str) -> Desired:
     return desired
 
 
-def load_loosely(target: Target, paths: Sequence[str], texts: Texts | None = None) -> Loaded:
+def load_loosely(
+    target: Target,
+    paths: Sequence[str],
+    texts: Texts | None = None,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> Loaded:
     """The same with its problems inside instead of raised; grants and scope are judged.
 
     Args:
         target: Which cluster.
         paths: As for :func:`load`.
         texts: What they hold, where that was read already (:func:`read_texts`).
+        progress: Called with the number of documents that are read so far.
     """
     if texts is None:
         texts = read_texts(target, paths)
@@ -97,6 +108,7 @@ def load_loosely(target: Target, paths: Sequence[str], texts: Texts | None = Non
         texts.files,
         clusters=None if project is None else project.names,
         problems=texts.problems,
+        progress=progress,
     )
     if project is None:
         return loaded
@@ -212,7 +224,7 @@ def at_revision(target: Target, revision: str) -> Desired:
 def _project_at(target: Target, tree: "Tree") -> Project:
     if target.project is None:
         raise UsageError("--since needs a project file: it is read at the revision, too")
-    path = target.where.project or Path(FILE_NAME)
+    path = project_path(target.where)
     name = name_in(tree, path)
     if name not in tree.entries:
         raise GitError(

@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from reconciler.quota.plan import Finding
     from reconciler.reconcile import Prepared
 
-HELP: Final = """Compare live values with those that were applied last.
+HELP: Final = """Show live limits that were changed outside kquota.
 
-Reports values that were changed outside kquota, and overrides that have ended while their value is still live.
-No manifests are read. The records learn when drift was first seen, nothing else is written; with
---read-only not even that. `kquota apply --correct-drift` writes the declared values again.
+Live values are compared with those that kquota applied last; overrides that have ended and are still live are reported,
+too. No manifests are read. Only the time at which drift was first seen is recorded; --read-only records nothing.
+`kquota apply --correct-drift` writes the declared values again.
 
---notify tells receivers what is new since they were told last, and when the drift is over. --watch looks
-again and again until it is stopped; with --correct-drift it also writes confirmed drift back and reverts expired
-overrides.
+--notify sends new drift and the end of drift to receivers. --watch checks repeatedly until it is stopped; with
+--correct-drift it also restores applied values after confirmed drift, and reverts expired overrides.
 
 \b
 Example:
@@ -46,19 +45,19 @@ ONLY_WATCH: Final = "{} is about --watch: a single look does not remember others
     is_flag=True,
     help="Exit 2 if there is drift, or an expired override is still live.",
 )
-@click.option("--read-only", is_flag=True, help="Do not write down when drift was first seen.")
-@click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
+@click.option("--read-only", is_flag=True, help="Do not record when drift was first seen.")
+@click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
 @where_options(revisions=True)
 @format_option("text", "json")
-@click.option(
-    "--watch", is_flag=True, help="Look again and again until stopped; print what changes."
-)
+@click.option("--watch", is_flag=True, help="Check repeatedly until stopped; print changes.")
 @click.option("--interval", type=Duration(), metavar="DURATION",
-              help="Between two looks  [default: the cluster's interval, 2m].")  # fmt: skip
+              help="Time between two checks  [default: the cluster's interval, 2m].")  # fmt: skip
 @click.option("--confirm-after", type=click.IntRange(1), metavar="N",
-              help="Observations in a row, three seconds apart, that confirm drift  [default: 2].")  # fmt: skip
+              help="Number of consecutive observations, three seconds apart, that confirm drift  [default: 2].")  # fmt: skip
 @click.option(
-    "--correct-drift", is_flag=True, help="Write confirmed drift back, within the guards."
+    "--correct-drift",
+    is_flag=True,
+    help="Restore the applied values after confirmed drift, within the guards.",
 )
 @serving_options
 @notify_options

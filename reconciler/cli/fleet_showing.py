@@ -46,9 +46,9 @@ def fleet_options() -> Callable[[F], F]:
         FleetShowing,
         ["output", "out", "most"],
         [
-            click.option("--format", "output", type=click.Choice(FORMATS), default="text", show_default=True, help="How it is shown."),
+            click.option("--format", "output", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format."),
             click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
-            click.option("--most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows of each kind to show; all are in the lake."),
+            click.option("--most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows of each kind; the lake has all."),
         ],
     )  # fmt: skip
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 STDIN: Final = "-"
 
-HELP: Final = """Quotas of another tool as manifests. FILE is what that tool reads or prints; - is standard input.
+HELP: Final = """Convert quota files of another tool to manifests. FILE is an input or output file of that tool; - is standard input.
 
-No cluster is asked. What no manifest can hold, or what cannot be read with certainty, is listed with its place on
-standard error, and the exit code is then 1, unless --partial says that this is known.
+No cluster is contacted. What no manifest can express, or what cannot be read with certainty, is listed with its place on
+standard error; the exit code is then 1 unless --partial is set.
 
 \b
 Example:
@@ -36,10 +36,18 @@ Afterwards, kquota plan shows whether the cluster has what the files said."""
 @command("import", help=HELP)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--from", "tool", type=click.Choice(tuple(TOOLS)), required=True, help="Whose format it is."
+    "--from",
+    "tool",
+    type=click.Choice(tuple(TOOLS)),
+    required=True,
+    help="Tool that wrote the files.",
 )
-@click.option("--cluster", required=True, metavar="NAME", help="What clusterRef shall say.")
-@click.option("--namespace", default="default", show_default=True, help="Where the documents live.")
+@click.option(
+    "--cluster", required=True, metavar="NAME", help="Cluster name to write into clusterRef."
+)
+@click.option(
+    "--namespace", default="default", show_default=True, help="Namespace of the documents."
+)
 @click.option(
     "--source-cluster",
     metavar="NAME",
@@ -51,9 +59,11 @@ Afterwards, kquota plan shows whether the cluster has what the files said."""
     "--out-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="One file per document there; files that are there already are not changed. Default: stdout.",
+    help="Folder for one file per document; existing files are not changed  [default: standard output].",
 )
-@click.option("--partial", is_flag=True, help="Content with what manifests can hold.")
+@click.option(
+    "--partial", is_flag=True, help="Exit 0 although some quotas cannot be written as manifests."
+)
 @click.pass_obj
 def import_(
     console: Console,

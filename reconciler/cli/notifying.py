@@ -57,13 +57,13 @@ def notify_options(function: F) -> F:
     fields = ("receivers", "key", "remind_after", "state")
     decorate: Callable[[F], F] = packed("telling", Telling, fields, (
         click.option("--notify", "receivers", multiple=True, metavar="SHAPE=env:NAME|file:PATH",
-                     help=f"Tell whoever has the address that is in this variable or file: {', '.join(SHAPES)}."),
+                     help=f"Send notifications to the URL in this variable or file; shapes: {', '.join(SHAPES)}."),
         click.option("--notify-key", "key", metavar="env:NAME|file:PATH",
-                     help="Sign messages (HMAC-SHA256) with the key that is in this variable or file."),
+                     help="Variable or file with the key that signs messages (HMAC-SHA256)."),
         click.option("--remind-after", type=Duration(), default=_DAY, show_default="1d", metavar="DURATION",
-                     help="Tell the same drift again after this long."),
+                     help="Time after which unchanged drift is notified again."),
         click.option("--notify-state", "state", type=FILE, metavar="FILE",
-                     help="What was told already  [default: .kquota/notified.json beside the project file]."),
+                     help="File with the notifications that were sent  [default: .kquota/notified.json beside the project file]."),
     ))  # fmt: skip
     return decorate(function)
 

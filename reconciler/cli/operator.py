@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-HELP: Final = """The Kubernetes operator: ClientQuota resources reconciled with Kafka, until it is stopped.
+HELP: Final = """Run the Kubernetes operator, which reconciles ClientQuota resources with Kafka until it is stopped.
 
-One of several replicas leads, by a Lease; the others stand by. Logs go to standard error, the audit log as JSON lines to
+One of several replicas leads, by a Lease; the others wait. Logs go to standard error, the audit log as JSON lines to
 standard output. Usually the Helm chart starts it.
 
 \b
@@ -33,17 +33,17 @@ Example:
   kquota operator check
   kquota operator release --all --operator-namespace kafka-quotas"""
 
-RELEASE_HELP: Final = """Take the operator's finalizer off every ClientQuota, where no operator will do it any more.
+RELEASE_HELP: Final = """Remove the operator's finalizer from every ClientQuota if no operator runs any more.
 
-Quotas in Kafka stay as they are; Kafka is not asked. What the documents applied is kept in the operator's records as
-orphaned, so that an operator that comes back knows whose it was. It may be run again. Stop the operator first.
+Quotas in Kafka stay as they are; the command does not connect to Kafka. The operator's records keep the applied limits as
+orphaned, so that a later operator knows their owners. The command may be repeated. Stop the operator first.
 
 \b
 Example:
   kquota operator release --all --operator-namespace kafka-quotas
   kquota operator release --namespace payments --stop-deployment kquota"""
 
-CHECK_HELP: Final = """Whether an operator could do its work: its rights in Kubernetes, then doctor's questions for each QuotaCluster.
+CHECK_HELP: Final = """Check the operator's rights in Kubernetes, then run the checks of kquota doctor for each QuotaCluster.
 
 Nothing is changed. Exit code 1 if something does not work.
 
@@ -58,40 +58,40 @@ POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/names
 
 _NAMESPACE: Final = click.option(
     "--namespace", "namespaces", multiple=True, metavar="NAMESPACE",
-    help="Watch ClientQuotas only here; may be repeated  [default: everywhere]",
+    help="Watch ClientQuotas in this namespace only; may be repeated  [default: all namespaces].",
 )  # fmt: skip
 _PLACE: Final = (
     click.option("--operator-namespace", metavar="NAMESPACE",
-                 help="Where Lease, records and Secrets are  [default: the pod's]"),
+                 help="Namespace of Lease, records and Secrets  [default: the pod's]."),
     click.option("--kubeconfig", type=FILE, metavar="FILE",
-                 help="How to reach the API server  [default: as kubectl, or the pod's account]"),
+                 help="Kubeconfig file  [default: as kubectl, or the pod's service account]."),
 )  # fmt: skip
 _SCOPE: Final = (
     click.option("--operator-class", default="", metavar="NAME",
                  help="Serve only QuotaClusters of this class."),
     click.option("--quota-clusters", type=FILE, metavar="FILE",
-                 help="QuotaClusters from a file instead of the API server."),
+                 help="File of QuotaClusters, used instead of the API server."),
     click.option("--allow-references", is_flag=True,
-                 help="Custom resources may refer to files and variables of the operator."),
+                 help="Allow custom resources to refer to files and variables of the operator."),
 )  # fmt: skip
 _SERVING: Final = (
     click.option("--leader-elect/--no-leader-elect", default=True, show_default=True,
                  help="Act only while holding a Lease."),
     click.option("--lease-name", default="kquota-operator", show_default=True, metavar="NAME",
-                 help="Its name."),
+                 help="Name of the Lease."),
     click.option("--identity", default=None, metavar="NAME",
-                 help="Who this is, in Lease and events  [default: the pod's name]"),
+                 help="Identity of this replica in Lease and events  [default: the pod's name]."),
     click.option("--metrics-address", default=":8080", show_default=True, metavar="HOST:PORT",
                  help="Probes and metrics."),
-    click.option("--metrics-entity-labels", is_flag=True, help="Metrics may name entities."),
+    click.option("--metrics-entity-labels", is_flag=True, help="Include names of entities in metrics."),
     click.option("--webhook-address", metavar="HOST:PORT", help="Serve the admission webhook."),
-    click.option("--webhook-cert", type=FILE, metavar="FILE", help="Its PEM certificate chain."),
-    click.option("--webhook-key", type=FILE, metavar="FILE", help="Its PEM key."),
+    click.option("--webhook-cert", type=FILE, metavar="FILE", help="PEM certificate chain of the webhook."),
+    click.option("--webhook-key", type=FILE, metavar="FILE", help="PEM key of the webhook."),
     click.option("--webhook-client-ca", type=FILE, metavar="FILE",
                  help="PEM authorities of the callers: the webhook talks only to clients that show a certificate"
                       " of one of them  [default: to every client]"),
     click.option("--deletion-timeout", type=Duration(), default="10m", show_default=True,
-                 metavar="DURATION", help="How long a deletion waits for Kafka."),
+                 metavar="DURATION", help="Longest time that a deletion waits for Kafka."),
     click.option("--max-documents-per-namespace", type=click.IntRange(min=1), default=10_000, show_default=True,
                  metavar="NUMBER", help="Serve the oldest ClientQuotas of a namespace, up to this number."),
     click.option("--max-bytes-per-namespace", type=click.IntRange(min=1), default=16 * 1024 * 1024, show_default=True,
@@ -151,9 +151,9 @@ def operator_namespace(given: str | None) -> str:
 @group(help=HELP, invoke_without_command=True)
 @_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING)
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="How log lines look.")  # fmt: skip
+              show_default=True, help="Log format.")  # fmt: skip
 @click.option("--log-level", type=click.Choice(("info", "debug")), default="info",
-              show_default=True, help="How much is told.")  # fmt: skip
+              show_default=True, help="Log level.")  # fmt: skip
 @click.pass_context
 def operator(
     context: click.Context,
@@ -185,11 +185,11 @@ def operator(
 
 @operator.command("release", help=RELEASE_HELP)
 @_options(_NAMESPACE, *_PLACE)
-@click.option("--all", "everywhere", is_flag=True, help="In all namespaces.")
+@click.option("--all", "everywhere", is_flag=True, help="Act in all namespaces.")
 @click.option("--stop-deployment", metavar="NAME",
-              help="First scale this Deployment of the operator's namespace to 0.")  # fmt: skip
+              help="Scale this Deployment in the operator's namespace to 0 first.")  # fmt: skip
 @click.option("--timeout", type=Duration(), default="150s", show_default=True, metavar="DURATION",
-              help="How long to wait for its pods to end.")  # fmt: skip
+              help="Longest time to wait until its pods have ended.")  # fmt: skip
 @format_option("text", "json")
 @click.pass_obj
 def release(
@@ -218,7 +218,7 @@ def release(
 @operator.command("check", help=CHECK_HELP)
 @_options(_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3])
 @click.option("--timeout", type=Duration(), default="10s", show_default=True, metavar="DURATION",
-              help="For one question to a cluster.")  # fmt: skip
+              help="Longest time for one call to a cluster.")  # fmt: skip
 @format_option("text", "json")
 @click.pass_obj
 def check(

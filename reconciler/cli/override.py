@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from reconciler.reconcile import Observation, OverrideOrder
     from reconciler.render.documents import Json
 
-HELP: Final = """Another limit for some hours, on top of what is declared.
+HELP: Final = """Set a temporary limit; list or end temporary limits.
 
-While it lasts, plans and applies take it instead of the declared value and show both. key=unset removes a limit
-meanwhile. It passes the guards: the records keep who set it, until when and why.
+While an override is in force, plans and applies use it instead of the declared value and show both. key=unset removes a
+limit for that time. Guards do not apply; the records keep who set it, until when and why.
 
 When its time is over, kquota watch, the Kubernetes operator, kquota drift --watch --correct-drift, the next apply and
 kquota override end --expired write the declared value, or the value from before. Without one of these the override's
@@ -88,8 +88,8 @@ def override() -> None:
 @click.argument("entity", type=EntityText())
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
 @click.option("--for", "seconds", type=Duration(), required=True, metavar="DURATION", help="How long.")  # fmt: skip
-@click.option("--reason", required=True, help="Why; shown in every plan meanwhile.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)
 @kubernetes_options
 @validate_option
@@ -150,7 +150,7 @@ def begin(
 @click.argument("entity", type=EntityText(), required=False)
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--expired", is_flag=True, help="Revert every override whose time is over.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options()
 @kubernetes_options
 @validate_option

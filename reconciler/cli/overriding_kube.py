@@ -42,11 +42,11 @@ def kubernetes_options(function: F) -> F:
     decorate: Callable[[F], F] = packed(
         "kube", Kubernetes, ("kubernetes", "operator_namespace", "kubeconfig"), (
             click.option("--kubernetes", is_flag=True,
-                         help="An operator acts: --cluster names a QuotaCluster, Kafka is not asked from here."),
+                         help="Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka."),
             click.option("--operator-namespace", metavar="NAMESPACE",
-                         help="The operator's own namespace  [default: the pod's]"),
+                         help="Namespace of the operator  [default: the pod's]."),
             click.option("--kubeconfig", type=FILE, metavar="FILE",
-                         help="How to reach the API server  [default: as kubectl]"),
+                         help="Kubeconfig file  [default: as kubectl]."),
         ))  # fmt: skip
     return decorate(function)
 
@@ -63,7 +63,8 @@ def ledger_work(where: Where, kube: Kubernetes, work: "Callable[[Any], Awaitable
     from reconciler.client.clock import SystemClock
 
     needs("operator", "--kubernetes")
-    if where.by_address or where.project is not None:
+    typed = {"bootstrap_server", "command_config", "project"} - where.from_environment
+    if any(getattr(where, name) is not None for name in typed):
         raise UsageError(
             "--kubernetes asks the operator; brokers and project files have no part in it"
         )

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from reconciler.quota.report import Preview
     from reconciler.reconcile import Prepared
 
-HELP: Final = """What would change, which rule of which file asks for it, and what the broker says to it.
+HELP: Final = """Show what would change, which rule asks for it, and whether the broker would accept it.
 
-Without PATH, everything that the project file configures; with PATH (- is standard input),
-nothing but what these files declare. Nothing is written. --out saves the plan for `kquota apply plan.json`.
+Without PATH, the plan covers everything that the project file configures; with PATH (- is standard input), only what
+these files declare. Nothing is written. --out saves the plan for `kquota apply plan.json`.
 
-With published evidence of use it also says who would be throttled, for how long and how badly, had the plan been in
-force; what breaks spec.simulate of the project exits 3.
+With published evidence of use, the plan also shows who would have been throttled, for how long and how much. A plan that
+violates spec.simulate of the project exits 3.
 
 \b
 Example:
@@ -44,12 +44,14 @@ Example:
 
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--out", type=FILE, metavar="FILE", help="Save the plan here, too.")
-@click.option("--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan here, too.")
-@click.option("--offline", is_flag=True, help="Ask no cluster.")
-@click.option("--snapshot", type=FILE, metavar="FILE", help="With --offline: what stands for the cluster.")  # fmt: skip
+@click.option(
+    "--out", type=FILE, metavar="FILE", help="Save the plan to this file, for kquota apply."
+)
+@click.option("--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan to this file.")
+@click.option("--offline", is_flag=True, help="Connect to no cluster.")
+@click.option("--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline).")  # fmt: skip
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
-@click.option("--verbose", "-v", is_flag=True, help="Print long lists whole.")
+@click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
 @principals_option
 @where_options(revisions=True)
 @source_options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from reconciler.cli.console import Console
+from reconciler.cli.console import Console, reading
 from reconciler.cli.documents import Documents, at_revision, load
 from reconciler.cli.options import packed
 from reconciler.cli.orders import Limits, orders_for, origin_of
@@ -34,9 +34,9 @@ class Sources:
 
 _OPTIONS: Final = (
     ("since", click.option("--since", metavar="REV",
-        help="Treat the manifests of this revision as last applied where there are no records: HEAD, HEAD~N, a full commit id or a full ref name.")),
+        help="Treat the manifests at this revision as last applied if there is no inventory: HEAD, HEAD~N, a full commit id or a full ref name.")),
     ("no_inventory", click.option("--no-inventory", is_flag=True,
-        help="Keep no records; then nothing is ever known to be ours.")),
+        help="Do not use an inventory; treat every live quota as unmanaged.")),
 )  # fmt: skip
 
 
@@ -79,7 +79,8 @@ def task_for(
             " so a value that differs from it may be anybody's",
             hint="remove such a pair by hand, or use an inventory",
         )
-    documents = load(target, paths)
+    with reading(console) as progress:
+        documents = load(target, paths, progress=progress)
     for warning in documents.warnings:
         console.warning(str(warning))
     if target.settings.suspend:

@@ -16,14 +16,14 @@ from reconciler.errors import KquotaError
 if TYPE_CHECKING:
     from reconciler.cli.posting import Letter
 
-HELP: Final = """Tell a code host what a plan, an apply or a look for drift found.
+HELP: Final = """Post a plan, an outcome or drift to a code host.
 
-DOCUMENT is what `plan --out`, `apply --out` or `drift --format json` wrote. It is checked and rendered here; no text in
+DOCUMENT is the file of `plan --out`, `apply --out` or `drift --format json`. It is checked and rendered here; no text in
 it is taken as Markdown, and nothing in it says where to post. The token comes from the environment (GITHUB_TOKEN,
 GITLAB_TOKEN), never from an argument.
 
-A host that refuses, or does not answer, is a warning and exit 0, so that a failing comment never fails a plan;
-with --required it is exit 1. A document that is edited, cut off or no plan is exit 1; one of another format is 4.
+If the host refuses or does not answer, the command prints a warning and exits 0, so that a failed comment does not fail a
+plan; with --required it exits 1. A document that is edited, cut off or no plan is exit 1; one of another format is 4.
 
 \b
 Example:
@@ -74,8 +74,8 @@ def post() -> None:
 @place_options
 @click.option("--summary", is_flag=True, help="Write the job summary (GITHUB_STEP_SUMMARY).")
 @click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT).")
-@click.option("--annotations", is_flag=True, help="Print remarks beside the lines of rules.")
-@click.option("--sarif", type=FILE, metavar="FILE", help="Write the same remarks as SARIF, for code scanning.")  # fmt: skip
+@click.option("--annotations", is_flag=True, help="Print annotations for the lines of the rules.")
+@click.option("--sarif", type=FILE, metavar="FILE", help="Write the annotations as SARIF, for code scanning.")  # fmt: skip
 @click.option("--path-prefix", default="", metavar="DIR", help="Folder in the repository that paths start from.")  # fmt: skip
 @click.pass_obj
 def github(
@@ -118,10 +118,15 @@ def github(
 @post.command("gitlab", help=GITLAB_HELP)
 @post_options(api="https://gitlab.com/api/v4", api_variable="CI_API_V4_URL")
 @click.option("--project", default="", envvar="CI_PROJECT_ID", metavar="ID", help="Number or path of the project  [env: CI_PROJECT_ID].")  # fmt: skip
-@click.option("--merge-request", type=click.IntRange(min=1), envvar="CI_MERGE_REQUEST_IID", metavar="NUMBER", help="The merge request  [env: CI_MERGE_REQUEST_IID].")  # fmt: skip
-@click.option("--sha", default="", metavar="SHA", help="Its head; another head is refused.")
+@click.option("--merge-request", type=click.IntRange(min=1), envvar="CI_MERGE_REQUEST_IID", metavar="NUMBER", help="Number of the merge request  [env: CI_MERGE_REQUEST_IID].")  # fmt: skip
+@click.option(
+    "--sha",
+    default="",
+    metavar="SHA",
+    help="Head commit of the merge request; another head is refused.",
+)
 @click.option("--terraform-report", type=FILE, metavar="FILE", help="Write the counts for the widget of merge requests.")  # fmt: skip
-@click.option("--code-quality", type=FILE, metavar="FILE", help="Write remarks beside the lines of rules.")  # fmt: skip
+@click.option("--code-quality", type=FILE, metavar="FILE", help="Write a code quality report for the lines of the rules.")  # fmt: skip
 @click.pass_obj
 def gitlab(
     console: Console,
@@ -149,12 +154,14 @@ def gitlab(
 
 
 @post.command("reviewed", help=REVIEWED_HELP)
-@click.option("--commit", required=True, metavar="SHA", help="What the merge made on the base branch.")  # fmt: skip
+@click.option("--commit", required=True, metavar="SHA", help="Commit on the base branch that the merge created.")  # fmt: skip
 @click.option("--workflow", required=True, metavar="FILE", help="File name of the workflow that plans.")  # fmt: skip
-@click.option("--artifact", required=True, metavar="NAME", help="Name of its artifact.")
-@click.option("--out", type=FILE, required=True, metavar="FILE", help="Where the plan goes.")
+@click.option(
+    "--artifact", required=True, metavar="NAME", help="Name of the artifact with the plan."
+)
+@click.option("--out", type=FILE, required=True, metavar="FILE", help="File to write the plan to.")
 @click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest.")  # fmt: skip
-@click.option("--repo", required=True, envvar="GITHUB_REPOSITORY", metavar="OWNER/NAME", help="The repository  [env: GITHUB_REPOSITORY].")  # fmt: skip
+@click.option("--repo", required=True, envvar="GITHUB_REPOSITORY", metavar="OWNER/NAME", help="Repository  [env: GITHUB_REPOSITORY].")  # fmt: skip
 @click.option("--api-url", default="https://api.github.com", envvar="GITHUB_API_URL", show_default=True, metavar="URL", help="Address of the API  [env: GITHUB_API_URL].")  # fmt: skip
 @click.pass_obj
 def reviewed(

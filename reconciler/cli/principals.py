@@ -80,7 +80,7 @@ def principals_option(function: F) -> F:
     return click.option(
         "--principals",
         metavar="FILE",
-        help="Clients to ask about, too: CSV with the columns user, client_id and ip; - for standard input.",
+        help="CSV file of further clients to assess, with the columns user, client_id and ip; - is standard input.",
     )(function)
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from reconciler.kube.asking import Handled
     from reconciler.render.documents import Json
 
-HELP: Final = """Ask the operator to look at a ClientQuota (or, with --cluster, a whole QuotaCluster) now.
+HELP: Final = """Ask the operator to reconcile a ClientQuota (or, with --cluster, a whole QuotaCluster) now.
 
-With --wait it returns when a pass that saw the request has ended, and prints the conditions.
+With --wait the command returns when the requested reconciliation has ended, and prints the conditions.
 
 \b
 Exit codes with --wait:
@@ -39,14 +39,14 @@ _REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "O
 @command(help=HELP)
 @click.argument("name")
 @click.option("--namespace", "-n", metavar="NAMESPACE",
-              help="Of the ClientQuota  [default: that of the kubeconfig's context]")  # fmt: skip
+              help="Namespace of the ClientQuota  [default: that of the kubeconfig's context].")  # fmt: skip
 @click.option("--cluster", is_flag=True, help="NAME is a QuotaCluster.")
-@click.option("--wait", is_flag=True, help="Wait until the request was handled.")
+@click.option("--wait", is_flag=True, help="Wait until the request is handled.")
 @click.option("--timeout", type=Duration(), default="2m", show_default=True, metavar="DURATION",
-              help="How long to wait.")  # fmt: skip
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 where it is drifted.")
+              help="Longest time to wait.")  # fmt: skip
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the resource has drifted.")
 @click.option("--kubeconfig", type=FILE, metavar="FILE",
-              help="How to reach the API server  [default: as kubectl]")  # fmt: skip
+              help="Kubeconfig file  [default: as kubectl].")  # fmt: skip
 @format_option("text", "json")
 @click.pass_obj
 def reconcile(

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from reconciler.render.html_facts import Look
     from reconciler.render.html_history import History
 
-HELP: Final = """One HTML page for people: live quotas, effective limits of any client, plan, drift, history.
+HELP: Final = """Write one HTML page: live quotas, effective limits of any client, plan, drift and history.
 
-The page needs no network and may be mailed or kept as a build's artifact. Where the project configures
-manifests (or PATH names some), it also shows what they would change. Nothing is written to the cluster.
---history takes an audit log; .kquota/audit.jsonl is where apply keeps it.
+The page needs no network. If the project configures manifests, or PATH names some, it also shows what they would change.
+Nothing is written to the cluster. --history takes an audit log; kquota apply writes .kquota/audit.jsonl.
 
 \b
 Example:
@@ -40,9 +39,9 @@ Example:
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
-@click.option("--offline", is_flag=True, help="Ask no cluster.")
-@click.option("--snapshot", type=FILE, metavar="FILE", help="With --offline: what stands for the cluster.")  # fmt: skip
-@click.option("--history", type=FILE, metavar="FILE", help="An audit log to show.")
+@click.option("--offline", is_flag=True, help="Connect to no cluster.")
+@click.option("--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline).")  # fmt: skip
+@click.option("--history", type=FILE, metavar="FILE", help="Audit log to show.")
 @principals_option
 @where_options(revisions=True)
 @source_options

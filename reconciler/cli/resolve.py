@@ -8,6 +8,7 @@ import click
 from reconciler.cli.commands import command
 from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
+from reconciler.cli.live_names import part_names
 from reconciler.cli.options import Where, format_option, where_options
 from reconciler.errors import ClientError, KquotaError, UsageError
 
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
     from reconciler.client import QuotaClient
     from reconciler.quota.precedence import Principal, Resolution
 
-HELP: Final = """Which limit applies to a client: value, level, source, who shares it, and what it overrides.
+HELP: Final = """Show which limit applies to a client: value, level, source, who shares it, and which limits it overrides.
 
-A file for --from is CSV with the columns user, client_id and ip (any of them; - reads standard input).
-A client without a client id is one whose id is empty: only user quotas apply to it.
+Only user quotas apply to a client without a client id.
 
 \b
 Example:
@@ -28,12 +28,14 @@ Example:
 
 
 @command(help=HELP)
-@click.option("--user", metavar="NAME", help="Principal name, without User: in front.")
-@click.option("--client-id", metavar="NAME", help="Client id, as the client sends it.")
-@click.option("--ip", metavar="ADDRESS", help="Address that it connects from.")
-@click.option(
-    "--from", "source", metavar="FILE", help="Many clients, as CSV; - for standard input."
-)
+@click.option("--user", metavar="NAME", shell_complete=part_names("user"),
+              help="Name of the principal, without the prefix User:.")  # fmt: skip
+@click.option("--client-id", metavar="NAME", shell_complete=part_names("client-id"),
+              help="Client id, as the client sends it.")  # fmt: skip
+@click.option("--ip", metavar="ADDRESS", shell_complete=part_names("ip"),
+              help="Address that the client connects from.")  # fmt: skip
+@click.option("--from", "source", metavar="FILE", type=click.Path(),
+              help="CSV file of clients with the columns user, client_id and ip; - is standard input.")  # fmt: skip
 @where_options(many=False)
 @format_option("text", "json")
 @click.pass_obj

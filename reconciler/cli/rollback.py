@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from reconciler.cli.where import Target
     from reconciler.render.json_outcome import Undo
 
-HELP: Final = """Write back the values from before an apply, from the outcome that it kept.
+HELP: Final = """Restore the limits from before an apply, from its outcome file.
 
-Each value stays in force as an override until its document changes, at most 24 h: the next apply does not undo it.
-It passes the guards. What the apply did not change is left alone. The outcome names its cluster, so a project with
+Each value stays in force as an override until its document changes, for at most 24 hours, so the next apply does not
+undo it. Guards do not apply. Limits that the apply did not change are not touched. The outcome names its cluster, so a project with
 several clusters needs no --cluster.
 
 \b
@@ -33,9 +33,9 @@ Example:
 @command(help=HELP)
 @click.argument("outcome", type=FILE, metavar="OUTCOME.json")
 @click.option("--for", "seconds", type=Duration(), default="24h", show_default=True, metavar="DURATION",
-              help="How long at most.")  # fmt: skip
-@click.option("--reason", default="rollback", show_default=True, help="Why; shown in every plan meanwhile.")  # fmt: skip
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+              help="Longest time that the restored values stay in force.")  # fmt: skip
+@click.option("--reason", default="rollback", show_default=True, help="Reason; shown in every plan while it is in force.")  # fmt: skip
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)
 @validate_option
 @format_option("text", "json")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from reconciler.sandbox.authorizer import Authorizer
     from reconciler.sandbox.settings import Listener, Settings
 
-HELP: Final = """A Kafka broker for trying out: quotas, users and rights, in memory, on loopback.
+HELP: Final = """Run an in-memory Kafka broker for tests and demos, with quotas, users and rights, on loopback.
 
-It behaves as the named line of Kafka does, in rules and in words; Kafka's own tools work with it.
+It follows the rules and error messages of the chosen Kafka version; Kafka's own tools work with it.
 4.x is Kafka 4.4. 4.0 to 4.3 are one line: they differ from 4.4 only in values that no manifest holds
 (they accept NaN, and answer the infinities in other words).
 Standard output gets one line when it is ready. It stops at Ctrl-C.
@@ -45,24 +45,28 @@ _RIGHTS: Final = ("all", "planner", "applier", "none")
 
 @command(help=HELP)
 @click.option("--behave-as", type=click.Choice(_PROFILES), default="4.x", show_default=True,
-              help="The line of Kafka whose rules hold.")  # fmt: skip
+              help="Kafka version whose rules apply.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0,
-              help="Port of the first broker, the next ones follow; 0 picks a free one.")  # fmt: skip
+              help="Port of the first broker; the others follow. 0 chooses a free port.")  # fmt: skip
 @click.option("--brokers", type=click.IntRange(1, 9), default=1, show_default=True,
-              help="How many brokers share the quotas.")  # fmt: skip
+              help="Number of brokers.")  # fmt: skip
 @click.option("--user", "users", multiple=True, metavar="NAME:PASSWORD[:RIGHTS]",
-              help=f"Ask for SASL and let this user in; rights are one of {', '.join(_RIGHTS)}.")  # fmt: skip
-@click.option("--tls-certificate", type=_FILE, help="PEM chain of the server: speak TLS.")
-@click.option("--tls-key", type=_FILE, help="Its PEM key, if it is in another file.")
+              help=f"Require SASL and accept this user; RIGHTS is one of {', '.join(_RIGHTS)}.")  # fmt: skip
 @click.option(
-    "--tls-client-ca", type=_FILE, help="PEM authorities whose client certificates count."
+    "--tls-certificate", type=_FILE, help="PEM certificate chain of the server; enables TLS."
 )
-@click.option("--cluster-id", default="", metavar="ID", help="22 characters; random if not given.")
+@click.option("--tls-key", type=_FILE, help="PEM key of the server, if it is in another file.")
+@click.option(
+    "--tls-client-ca", type=_FILE, help="PEM authorities of accepted client certificates."
+)
+@click.option(
+    "--cluster-id", default="", metavar="ID", help="Cluster id of 22 characters  [default: random]."
+)
 @click.option("--state", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Keep the quotas here between runs.")  # fmt: skip
+              help="File that keeps the quotas between runs.")  # fmt: skip
 @click.option("--format", "output", type=click.Choice(("text", "json")), default="text",
-              show_default=True, help="How the line on standard output looks.")  # fmt: skip
+              show_default=True, help="Format of the line on standard output.")  # fmt: skip
 @click.pass_obj
 def sandbox(
     console: Console,

@@ -41,9 +41,9 @@ def serving_options(function: F) -> F:
     """The options of :class:`Serving`, handed over as ``serving``."""
     decorate: Callable[[F], F] = packed("serving", Serving, ("address", "entity_labels"), (
         click.option("--metrics-address", "address", metavar="HOST:PORT",
-                     help="Serve /metrics, /healthz and /readyz here; :PORT means every address."),
+                     help="Address of /metrics, /healthz and /readyz; :PORT listens on every address."),
         click.option("--metrics-entity-labels", "entity_labels", is_flag=True,
-                     help="Metrics may name drifted entities and their limits to whoever scrapes them."),
+                     help="Include names and limits of drifted entities in metrics, which any scraper can read."),
     ))  # fmt: skip
     return decorate(function)
 

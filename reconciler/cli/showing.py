@@ -3,14 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler import __version__
 from reconciler.cli.console import Console
 from reconciler.cli.options import Where
+from reconciler.cli.project_files import project_path
 from reconciler.cli.where import NoTrustedProject, Target, read_head_project, read_project
-from reconciler.manifest.project import FILE_NAME
 
 if TYPE_CHECKING:
     from reconciler.quota.report import Outcome, Preview
@@ -186,7 +185,7 @@ def show_trust(console: Console, where: Where) -> tuple[str, ...]:
     """
     if where.config_from is not None or where.by_address or not in_ci(os.environ):
         return show_config_changes(console, where)
-    if not (where.project or Path(FILE_NAME)).exists():
+    if not project_path(where).exists():
         return ()
     console.warning(UNNAMED)
     console.hint(

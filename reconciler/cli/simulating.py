@@ -157,13 +157,14 @@ def policy_for(
     Raises:
         UsageError: The policy is in itself wrong, or a project was named and is not there.
     """
+    from reconciler.cli.project_files import project_path as located
     from reconciler.cli.where import read_project
-    from reconciler.manifest.project import FILE_NAME
     from reconciler.manifest.whatif_policy import policy_of
 
     written: Mapping[str, object] = {}
-    if project_path is not None or Path(FILE_NAME).exists():
-        written = read_project(_where(project_path, None))[0].simulate
+    where = _where(project_path, None)
+    if project_path is not None or located(where).exists():
+        written = read_project(where)[0].simulate
     try:
         policy = policy_of(written, declared)
     except QuotaValueError as wrong:

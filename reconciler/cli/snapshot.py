@@ -10,9 +10,9 @@ from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.options import FILE, Where, where_options
 
-HELP: Final = """Everything that a cluster has, without loss: foreign entity types and keys and odd values too.
+HELP: Final = """Save all quotas of a cluster without loss, including unknown entity types, unknown keys and unusual values.
 
-Equal quotas give equal bytes, unless --taken-at puts the time into it. Use it with plan --offline --snapshot.
+Equal quotas give equal files unless --taken-at is set. Use the file with `kquota plan --offline --snapshot`.
 
 \b
 Example:
@@ -22,7 +22,7 @@ Example:
 
 @command(help=HELP)
 @click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout.")
-@click.option("--taken-at", is_flag=True, help="Put the time into it.")
+@click.option("--taken-at", is_flag=True, help="Include the time in the snapshot.")
 @where_options(many=False)
 @click.pass_obj
 def snapshot(console: Console, *, out: Path | None, taken_at: bool, where: Where) -> Exit:

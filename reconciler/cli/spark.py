@@ -5,17 +5,17 @@ from typing import Final
 from reconciler.cli.lazy import Entry, LazyGroup
 
 _SUMMARIES: Final[dict[str, str]] = {
-    "ingest": "Recorded use from Prometheus or files into the lake.",
-    "rollup": "Five-minute sums and daily histograms of what changed.",
-    "usage": "Who uses how much of which limit.",
-    "capacity": "What brokers can give, what is promised, who goes beyond a fair share.",
-    "report": "One page of use, capacity, what-if and recommendations.",
-    "resolve": "Which limit each client gets, and which limits hold for nobody.",
-    "plan": "What would change on all clusters.",
-    "history": "What changed, when, and whether we did it.",
-    "expire": "Remove what is past its time from the lake.",
-    "simulate": "What new limits would have done to recorded use.",
-    "recommend": "Which limits clients need, with the evidence; documents on request.",
+    "ingest": "Ingest recorded use from Prometheus or files into the lake.",
+    "rollup": "Compute five-minute sums and daily histograms.",
+    "usage": "Show who uses how much of which limit.",
+    "capacity": "Show the capacity of brokers, what limits promise, and use above a fair share.",
+    "report": "Write one page of use, capacity, what-if and recommendations.",
+    "resolve": "Show which limit each client gets, and which limits apply to no client.",
+    "plan": "Show what would change on all clusters.",
+    "history": "Show what changed, when, and whether kquota did it.",
+    "expire": "Remove expired data from the lake.",
+    "simulate": "Simulate new limits on recorded use.",
+    "recommend": "Recommend limits from recorded use, with the evidence.",
 }
 """In the order of the work; a command stands here once its module exists."""
 
@@ -24,7 +24,7 @@ COMMANDS: Final = {
     for name, summary in _SUMMARIES.items()
 }
 
-HELP: Final = """Recorded use: what clients sent, what a change of limits would do to it, which limits they need.
+HELP: Final = """Ingest and analyse recorded use: what clients sent, what new limits would do, which limits clients need.
 
 ingest and expire need the extra `usage`, and so does simulate up to four million samples, which it replays itself; the
 others run on PySpark, extra `spark`, with Java 17.

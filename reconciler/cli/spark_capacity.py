@@ -15,7 +15,7 @@ from reconciler.cli.spark_reporting import Report, report_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-HELP: Final = """Budgets of brokers: what replication leaves, how much of it is promised, what was served at one time.
+HELP: Final = """Show the budgets of brokers: capacity after replication, how much of it limits promise, and what was served.
 
 What a broker can carry comes from spec.brokerCapacity of each QuotaCluster, or from --capacity; without it there is no
 budget. Where brokers were over it, the most of those who used more than a fair share are named (shares, not blame).

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KIND: Final = "kquota-expired"
 FORMAT: Final = 1
 
-HELP: Final = """Remove what is past its time from the lake, and what is left over.
+HELP: Final = """Remove expired data and unused files from the lake.
 
 Kept are: points, samples and results 30 days, sums of five minutes 396 days (13 months), histograms, looks at limits and
 what was applied 762 days (25 months). Superseded generations go but for the newest two, and files that no manifest
@@ -33,8 +33,8 @@ Example:
 
 @command(help=HELP)
 @lake_option()
-@click.option("--keep", "kept", metavar="TABLE=DAYS", multiple=True, help="Another number of days for a table; may be repeated.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Say what would go; remove nothing.")
+@click.option("--keep", "kept", metavar="TABLE=DAYS", multiple=True, help="Retention of a table in days; may be repeated.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Print what would be removed; remove nothing.")
 @format_option("text", "json")
 @click.pass_obj
 def expire(

@@ -20,13 +20,13 @@ from reconciler.cli.spark_running import Running, run, running_options
 if TYPE_CHECKING:
     from reconciler.usage.fleet import FleetReport
 
-HELP: Final = """What changed, when, and who did it: looks at the limits against the audit log of kquota apply.
+HELP: Final = """Show what changed, when, and by whom: snapshots of the limits against the audit log of kquota apply.
 
 \b
 Causes:
   applied-by-us    the audit log has that value at that time
   drift-external   it has not
-  flapping         three changes within 24 hours, whoever made them
+  flapping         three changes within 24 hours, by anyone
   first-seen       it was there at the first look
   manifest-ahead   documents ask for it and the cluster has not got it (kquota spark plan keeps what they ask for)
 

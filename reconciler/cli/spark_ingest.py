@@ -22,10 +22,10 @@ from reconciler.errors import UsageError
 EVIDENCE: Final = "telemetry.evidenceUri"
 """What ``--publish`` without a place means."""
 
-HELP: Final = """Recorded use into the lake: what brokers measured, decoded, with every gap and doubt counted by name.
+HELP: Final = """Ingest recorded use into the lake: what brokers measured, with every gap counted by its reason.
 
-Without --file, Prometheus is asked (telemetry.prometheus of the cluster): from where the last run ended, and three
-hours more, because data comes late. What a run brings in twice is kept once; a run that was killed goes on where it was.
+Without --file, Prometheus is queried (telemetry.prometheus of the cluster) from three hours before the end of the last
+run, because data can arrive late. What a run brings in twice is kept once; a run that was killed goes on where it was.
 A series counts only if telemetry.matchers fit it, a broker only if app-info or telemetry.brokerId names it.
 
 Where files of the lake are damaged or missing, --from begins days of points and looks anew: what is whole stays, what is
@@ -42,22 +42,36 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options("where the last run ended, 14d at first")
-@click.option("--prometheus", metavar="URL", help="The HTTP API, instead of telemetry.prometheus.")
-@click.option("--http-config", type=FILE, metavar="FILE", help="Authorization, TLS and headers for it, as Prometheus' own http_config.")  # fmt: skip
-@click.option("--file", "files", type=FILE, multiple=True, metavar="PATH", help="Read this instead of Prometheus; may be repeated.")  # fmt: skip
-@click.option("--input-format", "form", type=click.Choice(["auto", "prometheus-json", "openmetrics", "parquet", "csv"]), default="auto", show_default=True, help="How files are written.")  # fmt: skip
-@click.option("--time-unit", type=click.Choice(["auto", "s", "ms", "us", "ns", "iso"]), default="auto", show_default=True, help="How times in Parquet, CSV and text files are written; auto: by their size.")  # fmt: skip
-@click.option("--dialect", metavar="NAME|FILE", help="How brokers are exported; found out if not said.")  # fmt: skip
-@click.option("--snapshot", "snapshots", type=FILE, multiple=True, metavar="FILE", help="A look at limits (kquota snapshot --taken-at); may be repeated.")  # fmt: skip
-@click.option("--audit-log", "audit_logs", type=FILE, multiple=True, metavar="FILE", help="What kquota apply wrote down; may be repeated.")  # fmt: skip
-@click.option("--matchers", metavar="MATCHERS", help="Instead of telemetry.matchers.")
-@click.option("--broker-id", metavar="RULE", help="Instead of telemetry.brokerId: label:NAME or regex:NAME:PATTERN.")  # fmt: skip
 @click.option(
-    "--step", type=Duration(), metavar="DURATION", help="Instead of telemetry.scrapeStep."
+    "--prometheus",
+    metavar="URL",
+    help="URL of the Prometheus HTTP API  [default: telemetry.prometheus].",
 )
-@click.option("--max-gap", type=Duration(), metavar="DURATION", help="Instead of telemetry.maxGap.")
-@click.option("--publish", is_flag=False, flag_value=EVIDENCE, metavar="[URI]", help="Then publish evidence, to telemetry.evidenceUri or here.")  # fmt: skip
-@click.option("--rebuild", is_flag=True, help="Assemble all days of the lake anew; read nothing unless --file is given.")  # fmt: skip
+@click.option("--http-config", type=FILE, metavar="FILE", help="File with authorization, TLS and headers, in the format of Prometheus' http_config.")  # fmt: skip
+@click.option("--file", "files", type=FILE, multiple=True, metavar="PATH", help="File to read instead of Prometheus; may be repeated.")  # fmt: skip
+@click.option("--input-format", "form", type=click.Choice(["auto", "prometheus-json", "openmetrics", "parquet", "csv"]), default="auto", show_default=True, help="Format of the files.")  # fmt: skip
+@click.option("--time-unit", type=click.Choice(["auto", "s", "ms", "us", "ns", "iso"]), default="auto", show_default=True, help="Unit of times in Parquet, CSV and text files; auto decides by their size.")  # fmt: skip
+@click.option("--dialect", metavar="NAME|FILE", help="Dialect of the exporter  [default: detected].")  # fmt: skip
+@click.option("--snapshot", "snapshots", type=FILE, multiple=True, metavar="FILE", help="Snapshot of the limits (kquota snapshot --taken-at); may be repeated.")  # fmt: skip
+@click.option("--audit-log", "audit_logs", type=FILE, multiple=True, metavar="FILE", help="Audit log of kquota apply; may be repeated.")  # fmt: skip
+@click.option(
+    "--matchers", metavar="MATCHERS", help="Series matchers  [default: telemetry.matchers]."
+)
+@click.option("--broker-id", metavar="RULE", help="Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].")  # fmt: skip
+@click.option(
+    "--step",
+    type=Duration(),
+    metavar="DURATION",
+    help="Time between two samples  [default: telemetry.scrapeStep].",
+)
+@click.option(
+    "--max-gap",
+    type=Duration(),
+    metavar="DURATION",
+    help="Longest gap between two samples of one series  [default: telemetry.maxGap].",
+)
+@click.option("--publish", is_flag=False, flag_value=EVIDENCE, metavar="[URI]", help="Publish evidence afterwards, to this URI  [default: telemetry.evidenceUri].")  # fmt: skip
+@click.option("--rebuild", is_flag=True, help="Recompute all days of the lake; read nothing unless --file is given.")  # fmt: skip
 @format_option("text", "json")
 @click.pass_obj
 def ingest(  # noqa: PLR0917 - click hands everything over by name

@@ -127,7 +127,7 @@ def lake_option() -> Callable[[F], F]:
         show_envvar=True,
         required=True,
         metavar="URI",
-        help="Where tables are kept: a folder, s3://, gs:// or az://.",
+        help="Location of the tables: a folder, s3://, gs:// or az://.",
     )
 
 
@@ -262,9 +262,9 @@ def clusters_options() -> Callable[[F], F]:
         make,
         ["names", "every", "project", "ids"],
         [
-            click.option("--cluster", "names", multiple=True, metavar="NAME", help="A cluster of the project file; may be repeated."),
-            click.option("--all", "every", is_flag=True, help="Every cluster of the project."),
-            click.option("--project", type=FILE, metavar="FILE", help="The project file  [default: kquota.yaml]."),
+            click.option("--cluster", "names", multiple=True, metavar="NAME", help="Name of a cluster in the project file; may be repeated."),
+            click.option("--all", "every", is_flag=True, help="All clusters of the project file."),
+            click.option("--project", type=FILE, metavar="FILE", help="Project file  [default: kquota.yaml]."),
             click.option("--cluster-id", "ids", multiple=True, metavar="ID", help="A Kafka cluster id, instead of a project file; may be repeated."),
         ],
     )  # fmt: skip

@@ -15,7 +15,7 @@ from reconciler.cli.spark_running import Running, running_options
 if TYPE_CHECKING:
     from reconciler.usage.fleet import FleetReport
 
-HELP: Final = """What would change on all clusters: documents and records of the project against the last complete looks.
+HELP: Final = """Show what would change on all clusters: documents and records of the project against the last snapshots.
 
 No broker is asked, and nothing is written to one. Rows are those of kquota plan. Guards that count removals, defaults and
 empty trees are asked for each cluster; the others need every client's limit and are left to kquota plan. All rows go to

@@ -18,7 +18,7 @@ from reconciler.cli.spark_options import (
 )
 from reconciler.cli.spark_running import Running, running_options
 
-HELP: Final = """Which limit each recorded client group needs to keep its tier's promise, with the evidence for it.
+HELP: Final = """Recommend the limit that each recorded client group needs for its tier, with the evidence.
 
 The tiers are spec.simulate.tiers of the project, today's limits the last look in the lake. A limit is sized by
 everything but the last week, and has to keep its promise on that week: else it is REFUSED, and with less than a
@@ -39,8 +39,8 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options("30d")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write documents here, one file per cluster; not where manifests are read.")  # fmt: skip
-@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="So many rows are shown.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Folder for the documents, one file per cluster; it must not be a folder of manifests.")  # fmt: skip
+@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="Maximum number of rows to print.")  # fmt: skip
 @running_options()
 @format_option("text", "json", "markdown")
 @click.pass_obj

@@ -10,7 +10,7 @@ from reconciler.cli.exits import Exit
 from reconciler.cli.spark_capacity import Budgets, budgets_options
 from reconciler.cli.spark_reporting import Report, curves_option, report_options
 
-HELP: Final = """One report for people: use against limits over time, headroom, capacity, what a change would do, recommendations.
+HELP: Final = """Write one report: use against limits over time, headroom, capacity, what-if and recommendations.
 
 The what-if and the recommendations are the newest that `kquota spark simulate` and `kquota spark recommend` left in the
 lake, which may be of another window: the report says of which. A page (--out report.html) needs no network and no script; with --pseudonymise it may be shown outside.

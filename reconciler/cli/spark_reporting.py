@@ -77,7 +77,7 @@ def report_options() -> Callable[[F], F]:
             lake_option(),
             clusters_options(),
             window_options(),
-            click.option("--most", type=click.IntRange(1, 5_000), default=50, show_default=True, help="Rows of each table to show."),
+            click.option("--most", type=click.IntRange(1, 5_000), default=50, show_default=True, help="Maximum number of rows of each table."),
             running_options(),
             showing_options(),
         ],
@@ -86,4 +86,4 @@ def report_options() -> Callable[[F], F]:
 
 def curves_option() -> Callable[[F], F]:
     """``--curves``."""
-    return click.option("--curves", type=click.IntRange(0, 24), default=12, show_default=True, help="Curves on a page.")  # fmt: skip
+    return click.option("--curves", type=click.IntRange(0, 24), default=12, show_default=True, help="Maximum number of curves on a page.")  # fmt: skip

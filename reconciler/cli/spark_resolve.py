@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOOK_BACK_DAYS: Final = 35
 
-HELP: Final = """Which limit each client gets, and which limits hold for nobody: never seen, shadowed, no limit at all.
+HELP: Final = """Show which limit each client gets, and which limits apply to no client: never seen, shadowed, unlimited.
 
 Limits are those of the last complete look at each cluster (kquota snapshot, kquota spark ingest --snapshot). Clients are
 those of --principals, in every cluster; without it, the tags that recorded use was counted under in the look-back: then

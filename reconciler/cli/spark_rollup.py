@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 KIND: Final = "kquota-rollup"
 FORMAT: Final = 1
 
-HELP: Final = """Five-minute sums and daily histograms of days whose samples changed since; nothing else is read.
+HELP: Final = """Compute five-minute sums and daily histograms of days whose samples changed.
 
 A run that was killed leaves every day as it was, or done. Reports, capacity and long windows read these tables.
 
@@ -30,7 +30,7 @@ Example:
 @command(help=HELP)
 @lake_option()
 @click.option("--cluster-id", "ids", multiple=True, metavar="ID", help="Only this Kafka cluster id; may be repeated.")  # fmt: skip
-@click.option("--rebuild", is_flag=True, help="Make all days anew, changed or not.")
+@click.option("--rebuild", is_flag=True, help="Recompute all days, changed or not.")
 @running_options()
 @format_option("text", "json")
 @click.pass_obj

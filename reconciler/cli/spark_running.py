@@ -47,9 +47,9 @@ def running_options() -> Callable[[F], F]:
         ["master", "remote", "memory", "brief"],
         [
             click.option("--master", metavar="MASTER", help="Spark master: local[2], spark://host:7077, k8s://…, yarn  [default: this machine]."),
-            click.option("--remote", metavar="sc://HOST:PORT", help="A Spark Connect server instead."),
+            click.option("--remote", metavar="sc://HOST:PORT", help="Spark Connect server to use instead of --master."),
             click.option("--memory", metavar="SIZE", help="Heap of a session on this machine, such as 4g  [default: 1g]."),
-            click.option("--brief", is_flag=True, help="For little data on this machine: starts faster, computes slower."),
+            click.option("--brief", is_flag=True, help="Start faster and compute slower; for little data on this machine."),
         ],
     )  # fmt: skip
 
@@ -61,7 +61,7 @@ def engine_option() -> Callable[[F], F]:
         type=click.Choice(ENGINES),
         default="auto",
         show_default=True,
-        help="What computes: the core in this process, Spark, or whichever is quicker.",
+        help="Engine: core (this process), spark, or auto (the faster one).",
     )
 
 

@@ -81,7 +81,7 @@ def showing_options() -> Callable[[F], F]:
         [
             click.option("--format", "output", type=click.Choice(FORMATS), help="How it is shown  [default: by the name of --out, else text]."),
             click.option("--out", type=FILE, metavar="FILE", help="Where to; replaced whole. Default: stdout."),
-            click.option("--pseudonymise", type=KeyFile(), metavar="KEYFILE", help="Put names behind a hash under the key in this file: for pages that go outside."),
+            click.option("--pseudonymise", type=KeyFile(), metavar="KEYFILE", help="Replace names by a keyed hash; KEYFILE has the key. For pages that are published."),
         ],
     )  # fmt: skip
 

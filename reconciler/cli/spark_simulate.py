@@ -18,7 +18,7 @@ from reconciler.cli.spark_options import (
 )
 from reconciler.cli.spark_running import Running, engine_option, running_options
 
-HELP: Final = """What new limits would have done to recorded use: who gets throttled, how long, with what worst delay.
+HELP: Final = """Simulate new limits on recorded use: who is throttled, for how long, and with what worst delay.
 
 The new limits are those of the project's manifests (or of PATH) on top of the last look at each cluster in the lake;
 or saved plans (--plan), or whole snapshots (--after). All rows go into the lake (impact_row); the worst tenants are
@@ -38,10 +38,10 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options()
-@click.option("--plan", "plans", type=FILE, multiple=True, metavar="FILE", help="A plan that kquota plan --out saved; may be repeated, one per cluster.")  # fmt: skip
-@click.option("--after", type=FILE, multiple=True, metavar="FILE", help="A snapshot of the limits to come; may be repeated.")  # fmt: skip
-@click.option("--require-evidence", is_flag=True, help="Exit 5 unless recorded use says something of everything that changes.")  # fmt: skip
-@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="So many rows are shown, one for each broker and group of clients; tenants whole, at least one.")  # fmt: skip
+@click.option("--plan", "plans", type=FILE, multiple=True, metavar="FILE", help="Plan saved by kquota plan --out; may be repeated, one per cluster.")  # fmt: skip
+@click.option("--after", type=FILE, multiple=True, metavar="FILE", help="Snapshot of the new limits; may be repeated.")  # fmt: skip
+@click.option("--require-evidence", is_flag=True, help="Exit 5 unless there is evidence for every change.")  # fmt: skip
+@click.option("--most", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N", help="Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.")  # fmt: skip
 @engine_option()
 @running_options()
 @format_option("text", "json", "markdown")

@@ -9,7 +9,7 @@ from reconciler.cli.console import Console
 from reconciler.cli.exits import Exit
 from reconciler.cli.spark_reporting import Report, curves_option, report_options
 
-HELP: Final = """Who uses how much of which limit: percentiles of time per broker, throttled, near the limit, unused.
+HELP: Final = """Show who uses how much of which limit: percentiles per broker, throttled, near the limit, unused.
 
 Rollups of days that changed are made first. All rows go to the lake (usage_row); the most telling are shown.
 

@@ -8,7 +8,7 @@ import click
 
 from reconciler import __version__
 from reconciler.cli.commands import command
-from reconciler.cli.console import Console
+from reconciler.cli.console import Console, reading
 from reconciler.cli.exits import Exit, worst
 from reconciler.cli.options import Where, format_option, where_options
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from reconciler.quota.desired import Desired
     from reconciler.render.sarif import Finding
 
-HELP: Final = """Check manifests offline: schema, Kafka's rules, conflicts, grants, bounds; warn of doubtful rules.
+HELP: Final = """Check manifests without a cluster: schema, Kafka's rules, conflicts, grants, bounds, doubtful rules.
 
-Without PATH, everything that the project file configures, for every cluster in it. No cluster is asked.
+Without PATH, everything that the project file configures is checked, for every cluster in it.
 
 \b
 Example:
@@ -52,7 +52,8 @@ def validate(console: Console, *, paths: Sequence[str], where: Where, output: st
     files = documents = 0
     found: set[Finding] = set()
     for target in _targets(where, paths):
-        loaded = load_loosely(target, paths)
+        with reading(console) as progress:
+            loaded = load_loosely(target, paths, progress=progress)
         files = max(files, loaded.file_count)
         documents += sum(len(several) for several in loaded.by_cluster.values())
         found.update(_findings(target, loaded))

@@ -1,7 +1,7 @@
 """Types of option values that click does not have: durations, entities, ``key=value`` limits, addresses of users."""
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -9,6 +9,9 @@ from reconciler.errors import QuotaValueError, UsageError
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import FIELDS, RULES, Key, check_value
 from reconciler.render.names import read_entity
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _STEP: Final = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
@@ -37,6 +40,14 @@ class EntityText(click.ParamType[Entity]):
     """``user=alice,client-id=<default>``; odd names between double quotes, as every output shows them."""
 
     name = "entity"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """The entities that have live quotas."""
+        from reconciler.cli.live_names import entity_names
+
+        return entity_names(ctx, param, incomplete)
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None

@@ -12,14 +12,14 @@ from reconciler.cli.options import FILE
 from reconciler.cli.serving import Serving, serving_options
 from reconciler.cli.values import Duration
 
-HELP: Final = """Keep every cluster of a project as a branch declares it: fetch, plan, apply, look again, for as long as it runs.
+HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
 
-REPOSITORY is a folder or a URL. A commit is taken whole or not at all: while one is broken, the last good one
-stays in force and keeps being reconciled. Guards withhold what they speak against, and the rest is applied.
+REPOSITORY is a folder or a URL. A commit with an error is not applied; the last valid commit stays in force and is still
+reconciled. Changes that guards refuse are withheld; all others are applied.
 
-The project file comes from the branch itself, so whoever may push to it decides where clusters are and what may be
-changed; --config-from believes a file of this machine instead. SIGHUP looks at once, SIGTERM ends after the
-request under way.
+The project file is read from the branch, so the right to push to the branch is the right to decide where clusters are and
+what may be changed; --config-from uses a file on this machine instead. SIGHUP starts a check now, SIGTERM ends after the
+current request.
 
 \b
 Example:
@@ -30,7 +30,10 @@ Example:
 @command(help=HELP)
 @click.argument("repository", envvar="KQUOTA_REPOSITORY")
 @click.option(
-    "--branch", default="", metavar="NAME", help="Which branch  [default: the repository's own]."
+    "--branch",
+    default="",
+    metavar="NAME",
+    help="Branch to follow  [default: the default branch of the repository].",
 )
 @click.option(
     "--path",
@@ -44,14 +47,14 @@ Example:
     default="kquota.yaml",
     show_default=True,
     metavar="FILE",
-    help="The project file, seen from that folder.",
+    help="Project file, relative to that folder.",
 )
 @click.option(
     "--config-from",
     "trusted",
     type=FILE,
     metavar="FILE",
-    help="A project file of this machine, believed instead of the branch's.",
+    help="Project file on this machine, used instead of the one on the branch.",
 )
 @click.option(
     "--interval",
@@ -59,7 +62,7 @@ Example:
     default="60s",
     show_default=True,
     metavar="DURATION",
-    help="Between two looks at the branch. Clusters are looked at as their spec.interval says.",
+    help="Time between two fetches of the branch; clusters are checked at their own spec.interval.",
 )
 @click.option(
     "--fetch-timeout",
@@ -75,7 +78,7 @@ Example:
     envvar=["KQUOTA_STATE_DIR", "STATE_DIRECTORY"],
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where mirror, records and audit log are kept; under systemd its StateDirectory.",
+    help="Folder of the mirror, the records and the audit log  [default under systemd: its StateDirectory].",
 )
 @serving_options
 @click.pass_obj

@@ -67,9 +67,9 @@ class Asking:
 _OPTIONS: Final = (
     ("evidence", click.option("--evidence", metavar="URI", default=AUTO,
         help="Published evidence of use: a folder, s3://, gs://, az://, https://; auto (default) = the cluster's telemetry.evidenceUri.")),
-    ("no_evidence", click.option("--no-evidence", is_flag=True, help="Do not look at recorded use.")),
+    ("no_evidence", click.option("--no-evidence", is_flag=True, help="Do not use recorded evidence.")),
     ("require_evidence", click.option("--require-evidence", is_flag=True,
-        help="Exit 5 unless recorded use says something of everything that changes.")),
+        help="Exit 5 unless there is evidence for every change.")),
 )  # fmt: skip
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.console import Console
 from reconciler.cli.options import Where
+from reconciler.cli.project_files import name_in, project_path
 from reconciler.errors import ConfigError, GitError, UsageError
 from reconciler.manifest.cluster import QuotaCluster, from_spec
 from reconciler.manifest.project import (
-    FILE_NAME,
     MAX_FILE_SIZE,
     InventoryPlace,
     Project,
@@ -28,7 +28,6 @@ from reconciler.regular_files import boundary_of, check_inside, read_regular
 if TYPE_CHECKING:
     from reconciler.cli.trusted_files import TrustedFiles
     from reconciler.client import ClientConfig
-    from reconciler.git.repository import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +108,7 @@ class Target:
         from reconciler.client import ANYTHING, ClientConfig
 
         given = dict(self._file_properties()) | dict(self.settings.properties)
+        given |= self._command_properties(console)
         made = ClientConfig.from_mapping(
             given | dict(overriding(None, self.where.timeout)),
             where=f"{self.project.path}, cluster {self.name}",
@@ -120,12 +120,26 @@ class Target:
 
     def _file_properties(self) -> Mapping[str, str]:
         """What ``propertiesFile`` holds, at the trusted revision if there is one."""
+        name = self.settings.properties_file
+        return {} if name is None else self._properties_in(self.root / name)
+
+    def _command_properties(self, console: Console) -> Mapping[str, str]:
+        """What ``--command-config`` adds to the project's settings; the brokers are always the project's."""
+        if self.where.command_config is None:
+            return {}
+        pairs = dict(self._properties_in(Path(self.where.command_config)))
+        brokers = pairs.pop("bootstrap.servers", None)
+        if brokers is not None and brokers != self.settings.properties.get("bootstrap.servers"):
+            console.warning(
+                f"bootstrap.servers of {self.where.command_config} is not used:"
+                f" the project file names the brokers of {self.name}"
+            )
+        return pairs
+
+    def _properties_in(self, path: Path) -> Mapping[str, str]:
+        """A properties file; one of the checkout is read at the trusted revision if there is one."""
         from reconciler.client import properties
 
-        name = self.settings.properties_file
-        if name is None:
-            return {}
-        path = self.root / name
         content = properties.read_bytes(path) if self.files is None else self.files.read(path)
         pairs = properties.parse(properties.decoded(content), where=str(path))
         return {pair.key: pair.value for pair in pairs}
@@ -141,13 +155,6 @@ def place_of(root: Path, address: str) -> str:
     return str(root / address) if address and "://" not in address else address
 
 
-def name_in(tree: "Tree", path: Path) -> str:
-    """A path of the disk as the tree of a revision calls it."""
-    import os
-
-    return Path(os.path.relpath(path.absolute(), tree.top)).as_posix()
-
-
 def targets(where: Where, *, untrusted: bool = False) -> tuple[Target, ...]:
     """The clusters that a command line means, sorted by name.
 
@@ -161,7 +168,7 @@ def targets(where: Where, *, untrusted: bool = False) -> tuple[Target, ...]:
         ManifestErrors: The project file is wrong.
         GitError: The revision of ``--config-from`` cannot be read.
     """
-    if where.by_address:
+    if where.by_address or _is_without_project(where):
         return (_by_address(where),)
     is_trusted = True
     files: TrustedFiles | None = None
@@ -171,7 +178,7 @@ def targets(where: Where, *, untrusted: bool = False) -> tuple[Target, ...]:
         if not untrusted:
             raise
         project, is_trusted = read_head_project(where), False
-        root = (where.project or Path(FILE_NAME)).parent
+        root = project_path(where).parent
     if where.every:
         names = project.names
     elif where.cluster is not None:
@@ -203,7 +210,7 @@ def offline_targets(
 ) -> tuple[Target, ...]:
     """As :func:`targets`; where files were named and there is no project at all, a target without a cluster."""
     bare = where.project is None and not where.by_address and where.config_from is None
-    if bare and paths and not Path(FILE_NAME).exists():
+    if bare and paths and not project_path(where).exists():
         return (_by_address(replace(where, bootstrap_server="offline", every=False)),)
     return targets(where, untrusted=untrusted)
 
@@ -227,14 +234,14 @@ def read_project(where: Where) -> tuple[Project, Path, "TrustedFiles | None"]:
         NoTrustedProject: The revision has none.
         GitError: It cannot be read at the revision, or the repository is a submodule.
     """
-    path = where.project or Path(FILE_NAME)
     if where.config_from is None:
+        path = project_path(where)
         return parse(_text(path), str(path)), path.parent, None
     from reconciler.cli.trusted_files import TrustedFiles
     from reconciler.git.exact_revision import exact_commit
     from reconciler.git.repository import Repository
 
-    repository = Repository.around(path.absolute().parent)
+    repository = Repository.around((where.project or Path("kquota.yaml")).absolute().parent)
     if (outer := repository.superproject()) is not None:
         raise GitError(
             f"{repository.top} is a submodule of {outer}: a commit there decides which repository it is, so"
@@ -243,6 +250,7 @@ def read_project(where: Where) -> tuple[Project, Path, "TrustedFiles | None"]:
             f" their repository by itself, outside of {outer}, and run there",
         )
     tree = repository.tree(exact_commit(repository, where.config_from, option="--config-from"))
+    path = project_path(where, tree)
     name = name_in(tree, path)
     if name not in tree.entries:
         raise NoTrustedProject(
@@ -261,7 +269,7 @@ def read_head_project(where: Where) -> Project:
         UsageError: There is no project file, or it leads out of the repository.
         ManifestErrors: It is wrong.
     """
-    path = where.project or Path(FILE_NAME)
+    path = project_path(where)
     try:
         check_inside(path, boundary_of(path, path.parent))
     except OSError as error:
@@ -275,12 +283,20 @@ def _text(path: Path) -> str:
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no project file {path}",
-            hint="name one with --project, or name brokers with --bootstrap-server",
+            hint="name one with --project, or name brokers with --bootstrap-server; kquota.yaml is searched here and in"
+            " the folders above that are yours, up to the root of the git work tree",
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _is_without_project(where: Where) -> bool:
+    """Whether ``--command-config`` alone says where the brokers are."""
+    if where.command_config is None or where.project or where.every or where.config_from:
+        return False
+    return not project_path(where).exists()
 
 
 def _by_address(where: Where) -> Target:

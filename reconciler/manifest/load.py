@@ -4,7 +4,7 @@ Where the texts come from does not matter: ``files.read_paths`` reads a disk, ``
 """
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +65,7 @@ class _Run:
     """What one load has gathered so far."""
 
     clusters: Collection[str] | None
+    progress: Callable[[int], None]
     by_cluster: dict[str, list[Declaration]] = field(default_factory=dict)
     places: dict[tuple[str, str], Declaration] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -94,6 +95,7 @@ def load_files(
     clusters: Collection[str] | None = None,
     problems: Iterable[Problem] = (),
     budget: yaml_files.NodeBudget | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Loaded:
     """Everything that these files declare.
 
@@ -102,8 +104,10 @@ def load_files(
         clusters: Names of the known clusters; a document that names another is a problem. ``None`` accepts all.
         problems: What was found while reading the files, to be listed with the rest.
         budget: How many keys and values are read; ``None`` = the usual number.
+        progress: Called with the number of documents that are read so far, after each piece of a file.
     """
     run = _Run(
+        progress=progress or _unobserved,
         clusters=clusters,
         problems=list(problems),
         budget=yaml_files.NodeBudget() if budget is None else budget,
@@ -123,6 +127,10 @@ def load_files(
     )
 
 
+def _unobserved(_documents: int) -> None:
+    """The progress of a run that no one observes."""
+
+
 def _load_file(run: _Run, path: str, text: str) -> None:
     before = (run.documents, len(run.problems))
     run.budget.begin_file()
@@ -135,6 +143,7 @@ def _load_file(run: _Run, path: str, text: str) -> None:
             run.add(quick.cluster, quick.declaration)
         else:
             _load_piece(run, path, piece)
+        run.progress(run.documents)
     if before == (run.documents, len(run.problems)):
         run.warnings.append(Problem(path, 1, 1, "the file holds no document"))
 

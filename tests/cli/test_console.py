@@ -7,7 +7,14 @@ import sys
 
 import pytest
 
-from reconciler.cli.console import ColorMode, Console, ProgressLine, color_mode, has_colour
+from reconciler.cli.console import (
+    ColorMode,
+    Console,
+    ProgressLine,
+    color_mode,
+    has_colour,
+    reading,
+)
 from tests.cli.consoles import Screen
 
 
@@ -132,6 +139,22 @@ def test_long_work_shows_a_bar_on_a_terminal_and_wipes_it_away():
         progress("sending", 500, 1000)
         progress("sending", 501, 1000)
     assert screen.words == "\rsending [############------------] 500/1,000\x1b[K\r\x1b[K"
+
+
+def test_work_of_unknown_length_is_counted():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        progress("reading documents", 0, 0)
+        clock.at += 1
+        progress("reading documents", 12_000, 0)
+    assert screen.words == "\rreading documents: 12,000\x1b[K\r\x1b[K"
+
+
+def test_reading_documents_writes_nothing_into_a_pipe():
+    screen = Screen()
+    with reading(screen.console) as progress:
+        progress(30_000)
+    assert screen.words == ""
 
 
 def test_long_work_says_plain_lines_now_and_then_elsewhere():

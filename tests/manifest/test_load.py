@@ -132,3 +132,9 @@ def test_problems_of_all_files_come_sorted_and_once() -> None:
     with pytest.raises(ManifestErrors) as caught:
         load_files([("b", "- x\n"), ("a", "a: !x b\n")], problems=given).checked()
     assert [one.path for one in caught.value.problems] == ["a", "a", "b", "z"]
+
+
+def test_progress_counts_the_documents_that_are_read() -> None:
+    seen: list[int] = []
+    load_files([("a", quota("x") + "---\n" + quota("y")), ("b", quota("z"))], progress=seen.append)
+    assert seen == [1, 2, 3]
