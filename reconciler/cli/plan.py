@@ -47,7 +47,9 @@ Example:
 @click.option(
     "--out", type=FILE, metavar="FILE", help="Save the plan to this file, for kquota apply."
 )
-@click.option("--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan to this file.")
+@click.option(
+    "--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan to this file."
+)
 @click.option("--offline", is_flag=True, help="Connect to no cluster.")
 @click.option("--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline).")  # fmt: skip
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
