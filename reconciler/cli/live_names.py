@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import CompletionItem
 
+from reconciler.cli.completers import Completer
+
 if TYPE_CHECKING:
     from reconciler.cli.options import Where
     from reconciler.cli.where import Target
     from reconciler.quota.entity import Entity
-
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 ASKING_SECONDS: Final = 2.0
 """How long a cluster may take to answer a completion."""

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from reconciler.cli.live_names import cluster_names
+from reconciler.cli.completers import completer
 from reconciler.cli.values import Duration
 from reconciler.errors import UsageError
 
@@ -120,7 +120,7 @@ def where_options(*, many: bool = True, revisions: bool = False) -> Callable[[F]
         revisions: Whether ``--config-from`` makes sense.
     """
     options: list[Callable[[Any], Any]] = [
-        click.option("--cluster", metavar="NAME", envvar="KQUOTA_CLUSTER", shell_complete=cluster_names,
+        click.option("--cluster", metavar="NAME", envvar="KQUOTA_CLUSTER", shell_complete=completer("cluster_names"),
             help="Name of a cluster in the project file  [env: KQUOTA_CLUSTER; default: the only one]."),
         click.option("--project", type=FILE, metavar="FILE", envvar="KQUOTA_PROJECT",
             help="Project file  [env: KQUOTA_PROJECT; default: kquota.yaml here or in a folder above, within the git work tree]."),

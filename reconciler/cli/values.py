@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.cli.completers import completer
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import FIELDS, RULES, Key, check_value
@@ -45,9 +46,7 @@ class EntityText(click.ParamType[Entity]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
         """The entities that have live quotas."""
-        from reconciler.cli.live_names import entity_names
-
-        return entity_names(ctx, param, incomplete)
+        return completer("entity_names")(ctx, param, incomplete)
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
