@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli.where import Target, name_in
+from reconciler.cli.project_files import name_in
+from reconciler.cli.where import Target
 from reconciler.errors import GitError
 from reconciler.manifest.load import load_files
 from reconciler.quota.desired import Declaration, Desired
