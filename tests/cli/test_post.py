@@ -167,6 +167,26 @@ def test_the_fork_pattern_finds_the_pull_request_by_its_head(kquota, api, plan):
     assert "made by a run of the fork mallory/quotas" in html.unescape(body)
 
 
+def test_a_comment_about_a_fork_links_to_no_page_and_names_the_head_of_the_event(kquota, api, plan):
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    page = ("--artifact-url", "https://evil.example/page.html")
+    assert kquota("post", "github", plan, *FORK, *page).code == 0
+    (body,) = api.bodies(9)
+    assert "evil.example" not in body
+    assert f"commit `{'b' * 12}`" in body
+
+
+@pytest.mark.parametrize("option", ["--details-url", "--artifact-url"])
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "https://x/)[a](b", "https://x/ y", "http://"]
+)
+def test_an_address_that_could_leave_its_link_is_refused(kquota, api, plan, option, url):
+    ran = kquota("post", "github", plan, "--pull", "7", option, url)
+    assert ran.code == 1
+    assert f"{option} https://..." in ran.err
+    assert api.comments == []
+
+
 FORK = ("--head-repo", "mallory/quotas", "--sha", "b" * 40, "--label", "prod", "--required")
 
 
