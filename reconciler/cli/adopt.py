@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 HELP: Final = """Write a manifest for every live quota that no manifest declares yet, then show the plan, which is empty.
 
+Quotas outside spec.scope and those that spec.ignore names are left alone.
+
 Nothing is written to the cluster. The policy of the cluster must be Observe or Upsert: under Sync, what is left
 out would be removed. The files are below the first folder of spec.manifests, or below --out-dir, one per form of entity,
 prefix or entity; no existing file is replaced. A second run adopts what was added in the meantime.
@@ -61,7 +63,7 @@ def adopt(console: Console, *, out_dir: Path | None, layout: ExportLayout, where
     chosen = target(where)
     folder = _folder(chosen) if out_dir is None else out_dir
     loaded = _declared(chosen)
-    state = _undeclared(live_state(console, chosen), loaded)
+    state = _undeclared(_ours(live_state(console, chosen), chosen), loaded)
     taken = {
         declaration.document.rpartition("/")[2]
         for declarations in loaded.by_cluster.values()
@@ -122,6 +124,25 @@ def _declared(target: "Target") -> "Loaded":
     if not any((target.root / path).exists() for path in target.chosen.manifests):
         return load_loosely(target, (), Texts(files=(), problems=()))
     return load_loosely(target, ()).checked()
+
+
+def _ours(state: "State", target: "Target") -> "State":
+    """A state without what is outside the scope of the cluster, and without what its rules ignore."""
+    from dataclasses import replace
+
+    from reconciler.client.clock import SystemClock
+    from reconciler.quota.state import set_values
+
+    rules, now = target.settings.rules(), SystemClock().now()
+    inside = {
+        subject: limits for subject, limits in state.limits.items() if rules.in_scope(subject)
+    }
+    return replace(state, limits=inside).with_values(
+        (subject, key, None)
+        for subject, limits in inside.items()
+        for key, _ in set_values(limits)
+        if rules.ignored(subject, key, now) is not None
+    )
 
 
 def _undeclared(state: "State", loaded: "Loaded") -> "State":

@@ -94,6 +94,19 @@ def test_what_no_manifest_can_hold_is_listed_and_the_rest_is_adopted(kquota, pro
     assert kquota("adopt", "--partial").code == 0
 
 
+def test_what_is_out_of_scope_or_ignored_is_left_alone(kquota, project):
+    with (project / "kquota.yaml").open("a") as file:
+        file.write("  scope: [{forms: [user, user+defaultClientId]}]\n")
+        file.write("  ignore: [{user: {prefix: Etl}, reason: other team}]\n")
+    ran = kquota("adopt")
+    assert ran.code == 0, ran.err
+    text = "".join((project / name).read_text() for name in files(project))
+    assert "etl-nightly" in text
+    assert "Etl-Hourly" not in text
+    assert "10.0.0.7" not in text
+    assert "quotas/defaults.yaml" not in files(project)
+
+
 def test_under_sync_nothing_is_adopted(kquota, project, sandbox):
     text = (project / "kquota.yaml").read_text()
     (project / "kquota.yaml").write_text(
@@ -197,7 +210,7 @@ def test_apply_from_standard_input_names_every_flag_before_it_asks_the_cluster(k
 @pytest.mark.integration
 def test_a_real_cluster_is_adopted_with_an_empty_plan(kquota, empty_kafka, folder):
     bootstrap = empty_kafka("4.3.1").bootstrap()
-    put(bootstrap, [*FEW.items(), *ODD.items()])
+    put(bootstrap, (FEW | ODD).items())
     assert kquota("init", "--bootstrap-server", bootstrap, "--cluster", "prod").code == 0
     ran = kquota("adopt", "--split", "prefix")
     assert ran.code == 0, ran.err

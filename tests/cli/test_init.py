@@ -1,9 +1,13 @@
 """kquota init: the files of a new project; what exists stays."""
 
+import io
 from pathlib import Path
 
 import pytest
 import yaml
+
+from reconciler.cli.init import init
+from tests.cli.consoles import Screen
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "reconciler" / "cli" / "workflows"
@@ -39,6 +43,17 @@ def test_without_a_terminal_the_bootstrap_servers_are_needed(kquota, folder):
     assert ran.code == 1
     assert "--bootstrap-server" in ran.err
     assert written(folder) == set()
+
+
+def test_at_a_terminal_it_asks_and_an_empty_answer_takes_the_default(folder, monkeypatch):
+    screen = Screen(asks=True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("broker-9:9092\n\n"))
+    code = init.main([], standalone_mode=False, obj=screen.console)
+    assert code == 0
+    assert "Bootstrap servers (HOST:PORT,...) : Name of the cluster [prod] " in screen.words
+    text = (folder / "kquota.yaml").read_text()
+    assert "metadata: {name: prod}" in text
+    assert 'bootstrapServers: "broker-9:9092"' in text
 
 
 def test_a_name_that_is_none_of_a_cluster_is_refused_before_anything_is_written(kquota, folder):

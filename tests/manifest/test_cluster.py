@@ -97,3 +97,17 @@ def test_sync_is_confirmed_for_one_cluster_id_only(
     spec = {"bootstrapServers": "a:1", "confirmSync": confirmed, "expectedClusterId": expected}
     made = from_spec("prod", {name: value for name, value in spec.items() if value is not None})
     assert made.sync_confirmed is result
+
+
+def test_the_bounds_of_a_tenant_are_among_the_guards_for_its_namespaces_and_entities() -> None:
+    tenant = {
+        "namespaces": ["pay"],
+        "entities": [{"user": {"prefix": "pay-"}}],
+        "bounds": {"producerByteRate": {"min": "1Mi", "max": "500Mi"}},
+    }
+    cluster = from_spec("prod", {"bootstrapServers": "a:1", "tenants": [tenant]})
+    (granted,) = (one for one in cluster.guards.granted if one.minimum is not None)
+    assert granted.namespaces == {"pay"}
+    assert granted.entities == cluster.grants[0].tenant.entities[0]
+    assert granted.approves(2.0 * 1024**2)
+    assert cluster.guards.bounds == ()
