@@ -13,6 +13,7 @@ from reconciler.quota.keys import RULES, Key
 from reconciler.quota.outlook import Reach, reaches_of
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.policy import Cause
+from reconciler.quota.quantities import limit
 from reconciler.quota.ranges import ValueRange, is_approved, range_of
 from reconciler.quota.state import State
 
@@ -281,13 +282,19 @@ def _values(changes: Iterable[Change], guards: Guards) -> list[Violation]:
         rule, value = RULES[change.key], change.after
         bound = range_of(change, guards.bounds)
         if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
-            message = f"{rule.field} {value:.15g} is below {rule.slip:g} ({rule.unit}): a slip of the unit?"
+            message = f"{rule.field} {limit(change.key, value)} is below {limit(change.key, rule.slip)}: a wrong unit?"
             found.append(_of(change, Guard.UNIT_SLIP, message))
         if bound.minimum is not None and value < bound.minimum:
-            message = f"{rule.field} {value:.15g} is below its bound {bound.minimum:.15g}"
+            message = (
+                f"{rule.field} {limit(change.key, value)} is below its bound"
+                f" {limit(change.key, bound.minimum)}"
+            )
             found.append(_of(change, Guard.BOUNDS, message))
         if bound.maximum is not None and value > bound.maximum:
-            message = f"{rule.field} {value:.15g} is above its bound {bound.maximum:.15g}"
+            message = (
+                f"{rule.field} {limit(change.key, value)} is above its bound"
+                f" {limit(change.key, bound.maximum)}"
+            )
             found.append(_of(change, Guard.BOUNDS, message))
     return found
 
@@ -318,7 +325,8 @@ def _jump(change: Change, reaches: Iterable[Reach], guards: Guards) -> list[Viol
     worst = max(jumps, key=_size)
     largest = _largest(worst, change, guards)
     message = (
-        f"{change.key} goes from {worst.before:.15g} to {worst.after:.15g} for clients under it:"
+        f"{change.key} goes from {limit(change.key, worst.before)} to {limit(change.key, worst.after)}"
+        " for clients under it:"
         f" a factor of {_above(_size(worst), largest)}, {largest:.15g} is allowed"
     )
     if not _is_above_default(worst, change):

@@ -12,6 +12,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EntityPattern, form
 from reconciler.quota.policy import DeletionPolicy
+from reconciler.quota.quantities import limit
 from reconciler.quota.ranges import ValueRange
 from reconciler.quota.state import set_values
 
@@ -136,9 +137,9 @@ def _outside(declaration: Declaration, tenant: Tenant) -> Iterable[str]:
             if bound.key is not key or not bound.entities.matches(declaration.entity):
                 continue
             if bound.minimum is not None and value < bound.minimum:
-                yield f"{key} {value:.15g} is below the granted minimum {bound.minimum:.15g}"
+                yield f"{key} {limit(key, value)} is below the granted minimum {limit(key, bound.minimum)}"
             if bound.maximum is not None and value > bound.maximum:
-                yield f"{key} {value:.15g} is above the granted maximum {bound.maximum:.15g}"
+                yield f"{key} {limit(key, value)} is above the granted maximum {limit(key, bound.maximum)}"
 
 
 def _permitted(declaration: Declaration, tenant: Tenant) -> tuple[Declaration, tuple[str, ...]]:

@@ -6,27 +6,34 @@ from datetime import UTC, datetime
 from typing import Final, TypeGuard
 
 from reconciler.quota.keys import LONG_MAX, RULES, Key
+from reconciler.quota.quantities import (
+    BINARY,
+    DECIMAL,
+    UNSET,
+    byte_rate,
+    limit,
+    number,
+    quantity,
+)
 
-UNSET: Final = "-"
-"""What stands where no value is set; never 0, which Kafka knows as another thing."""
+__all__ = [
+    "PER_BROKER",
+    "UNSET",
+    "age",
+    "byte_rate",
+    "count",
+    "instant",
+    "json_number",
+    "limit",
+    "number",
+    "quantities",
+    "quantity",
+]
 
-_BINARY: Final = (("TiB/s", 2**40), ("GiB/s", 2**30), ("MiB/s", 2**20), ("KiB/s", 2**10))
-_DECIMAL: Final = (("TB/s", 10**12), ("GB/s", 10**9), ("MB/s", 10**6), ("kB/s", 10**3))
 _AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 PER_BROKER: Final = "Limits hold per broker (controller_mutation_rate: at the active controller)."
 """Said wherever a number could be read as a total of the cluster."""
-
-
-def number(value: float | None) -> str:
-    """The exact value: whole numbers without a point, 2^63 as Kafka's 9223372036854775807."""
-    if value is None:
-        return UNSET
-    if value == float(LONG_MAX):
-        return str(LONG_MAX)
-    if math.isfinite(value) and value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    return repr(value)
 
 
 def json_number(value: float | None) -> float | int | None:
@@ -34,34 +41,6 @@ def json_number(value: float | None) -> float | int | None:
     if value is not None and abs(value) <= 2**53 and value.is_integer():
         return int(value)
     return value
-
-
-def byte_rate(value: float) -> str:
-    """``10 MiB/s``, ``20 MB/s``, ``≈ 9.54 MiB/s``: the unit in which the number is round, if there is one."""
-    # Brokers before 4.4 store infinities and NaN, and so does whoever writes the log directly.
-    if not math.isfinite(value):
-        return f"{number(value)} B/s"
-    for name, size in (*_BINARY, *_DECIMAL):
-        scaled = value / size
-        if scaled >= 1 and scaled * 4 == math.floor(scaled * 4) and scaled < 1024:
-            return f"{scaled:g} {name}"
-    for name, size in _BINARY:
-        if value >= size:
-            return (
-                f"≈ {value / size:.3g} {name}"
-                if value < 999.5 * size  # beyond, three digits would be written 1e+03
-                else f"≈ {value / size:.0f} {name}"
-            )
-    return f"{number(value)} B/s"
-
-
-def quantity(key: Key, value: float | None) -> str:
-    """A value of a key for people, without its exact number: ``10 MiB/s``, ``50.5 %``, ``10/s``."""
-    if value is None:
-        return "no limit"
-    if RULES[key].is_bytes:
-        return "2^63, the maximum" if value == float(LONG_MAX) else byte_rate(value)
-    return f"{number(value)} %" if key is Key.REQUEST_PERCENTAGE else f"{number(value)}/s"
 
 
 def quantities(key: Key, before: float | None, after: float | None) -> tuple[str, str]:
@@ -73,7 +52,7 @@ def quantities(key: Key, before: float | None, after: float | None) -> tuple[str
     if not RULES[key].is_bytes or len(values) < 2:
         return quantity(key, before), quantity(key, after)
     smallest, largest = min(map(abs, values)), max(map(abs, values))
-    units = next(filter(None, map(_round_units, values)), _BINARY)
+    units = next(filter(None, map(_round_units, values)), BINARY)
     for name, size in units:
         if size <= largest and smallest >= 0.01 * size:
             return _in_unit(values[1], name, size), _in_unit(values[0], name, size)
@@ -91,7 +70,7 @@ def _round_units(value: float) -> Sequence[tuple[str, int]]:
     return next(
         (
             units
-            for units in (_BINARY, _DECIMAL)
+            for units in (BINARY, DECIMAL)
             if text[:1] != "≈" and any(text.endswith(f" {name}") for name, _ in units)
         ),
         (),
@@ -102,17 +81,6 @@ def _in_unit(value: float, name: str, size: int) -> str:
     scaled = value / size
     shown = f"{scaled:.3g}" if abs(scaled) < 999.5 else f"{scaled:.0f}"
     return f"{'' if float(shown) == scaled else '≈ '}{shown} {name}"
-
-
-def limit(key: Key, value: float | None) -> str:
-    """Exact number and, where that helps, the same for people: ``10485760 (10 MiB/s)``."""
-    if value is None:
-        return UNSET
-    if RULES[key].is_bytes:
-        return (
-            f"{number(value)} ({quantity(key, value)})" if value >= 1000 else f"{number(value)} B/s"
-        )
-    return quantity(key, value)
 
 
 def age(seconds: float) -> str:

@@ -153,7 +153,7 @@ def test_values_outside_their_bounds_exit_3_and_slips_of_the_unit_are_warnings(k
     manifests(files, quota("a", "{producerByteRate: 100}"))
     ran = kquota("validate")
     assert ran.code == 0
-    assert "warning: user=a: producerByteRate 100 is below 1024" in ran.out
+    assert "warning: user=a: producerByteRate 100 B/s is below 1024 (1 KiB/s)" in ran.out
     more = "  guards: {bounds: [{limits: {producerByteRate: {min: 50, max: 200}}}]}\n"
     project(files, "x:1", quota("a", "{producerByteRate: 100}"), more=more)
     assert "warning" not in kquota("validate").out

@@ -135,7 +135,7 @@ def test_a_jump_from_another_level_counts_and_the_worst_kind_of_client_is_told()
     assert violation == Violation(
         guard=Guard.MAX_CHANGE_FACTOR,
         message=(
-            "producer_byte_rate goes from 1000000000 to 1000000 for clients under it:"
+            "producer_byte_rate goes from 1000000000 (1 GB/s) to 1000000 (1 MB/s) for clients under it:"
             " a factor of 1e+03, 10 is allowed"
         ),
         entity=ALICE,
@@ -596,7 +596,7 @@ def test_a_guard_that_could_guard_nothing_cannot_be_built(wrong: dict[str, float
 def test_a_number_that_breaks_a_guard_is_shown_with_enough_digits_to_see_it():
     slip = change(None, 0.9999999, subject=entity(user="a"), key=Key.REQUEST_PERCENTAGE)
     (violation,) = check(Plan(cluster_id="c", changes=(slip,)), replace(OFF, allow_small_values=False), State())  # fmt: skip
-    assert "0.9999999 is below 1 " in violation.message
+    assert "0.9999999 % is below 1 %" in violation.message
     jump = change(1e6, 1.0000001e7, subject=entity(user="a"))
     guards = replace(OFF, max_change_factor=10.0)
     live = State(limits={entity(user="a"): limits_of({RATE: 1e6})})

@@ -72,8 +72,8 @@ def test_values_stay_within_the_granted_bounds():
     assert [judge(document(rate=rate), [bounded]).granted for rate in (99.0, 100.0, 200.0, 201.0)] == [False, True, True, False]  # fmt: skip
     (low,) = judge(document(rate=99.0), [bounded]).messages
     (high,) = judge(document(rate=201.0), [bounded]).messages
-    assert low == "producer_byte_rate 99 is below the granted minimum 100"
-    assert high == "producer_byte_rate 201 is above the granted maximum 200"
+    assert low == "producer_byte_rate 99 B/s is below the granted minimum 100 B/s"
+    assert high == "producer_byte_rate 201 B/s is above the granted maximum 200 B/s"
     elsewhere = replace(bound, entities=EntityPattern(user=NamePattern(exact="pay-other")))
     assert judge(document(rate=1.0), [replace(TENANT, bounds=(elsewhere,))]).granted
     open_ended = replace(bound, minimum=None, maximum=None)

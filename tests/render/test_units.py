@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.quota import quantities
 from reconciler.quota.keys import Key
 from reconciler.render import units
 
@@ -35,7 +36,7 @@ def test_a_byte_rate_without_a_sign_of_rounding_is_exact(value):
     text = units.byte_rate(value)
     if not text.startswith("≈"):
         amount, _, unit = text.partition(" ")
-        sizes = {"B/s": 1, **dict(units._BINARY), **dict(units._DECIMAL)}
+        sizes = {"B/s": 1, **dict(quantities.BINARY), **dict(quantities.DECIMAL)}
         assert float(amount) * sizes[unit] == value
 
 
