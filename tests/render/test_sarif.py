@@ -62,6 +62,7 @@ def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
         "rejected": 1,
         "removal": 1,
         "takeover": 1,
+        "warning": 1,
     }
     (takeover,) = [result for result in made if result["ruleId"] == "takeover"]
     place = takeover["locations"][0]["physicalLocation"]
