@@ -123,3 +123,9 @@ def test_corrected_drift_is_listed_after_reported_drift():
     corrected = change(cause=Cause.DRIFT)
     plan = Plan(cluster_id="c", findings=(finding(Cause.DRIFT),), changes=(corrected, change()))
     assert plan.drift == (finding(Cause.DRIFT), corrected)
+
+
+def test_limits_that_are_live_as_declared_are_adopted():
+    adopted, converged = finding(Cause.ADOPT), finding(Cause.CONVERGED)
+    plan = Plan(cluster_id="c", findings=(adopted, finding(Cause.GONE), converged))
+    assert plan.adopted == (adopted, converged)
