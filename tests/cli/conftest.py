@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.cli import client_quotas, main
 from tests.cli.brokers import SandboxThread
+from tests.cli.command_tree import check_hints
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,15 @@ def sandbox() -> Iterator[SandboxThread]:
 
 @pytest.fixture
 def kquota(capsys, monkeypatch, folder) -> Run:
-    """`kquota("plan", "--all", stdin="…")`."""
+    """`kquota("plan", "--all", stdin="…")`; no hint may name an option that the command does not have."""
 
     def run(*arguments: str, stdin: str = "") -> Ran:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capsys.readouterr()
-        code = main.main([str(one) for one in arguments])
-        return Ran(code, *capsys.readouterr())
+        words = [str(one) for one in arguments]
+        ran = Ran(main.main(words), *capsys.readouterr())
+        check_hints(words, ran.err)
+        return ran
 
     return run
 

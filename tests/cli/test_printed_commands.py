@@ -10,11 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
-from reconciler.cli.main import cli
+from tests.cli.command_tree import OPTION, command_of, options_of
 
 SOURCE = Path(__file__).parents[2] / "reconciler"
 MENTION = re.compile(r"(?<![\w./-])kquota +([a-z](?:(?!(?<![\w./-])kquota )[^\n`|;&>)])*)")
-OPTION = re.compile(r"(?<![\w=/-])--[a-z][a-z-]*")
 SHELL = {"|", "&&", ">", "<", ";"}
 NO_COMMANDS = {"and", "are", "expects", "here", "here,", "knows", "reads", "that"}
 """Words that follow the name of the program in sentences about the program itself."""
@@ -59,37 +58,6 @@ def mentions() -> list[tuple[str, str, str]]:
         for joined in (text.replace("\\\n", " "),)
         for match in MENTION.finditer(joined)
     ]
-
-
-def command_of(words: list[str]) -> click.Command | None:
-    """The command that the first words name; ``None`` = there is none."""
-    command: click.Command = cli
-    context = click.Context(cli)
-    for word in words:
-        if not isinstance(command, click.Group):
-            break
-        name = word.strip(".,:'\"…")
-        child = command.get_command(context, name)
-        if child is None and "=" in name:
-            child = command.get_command(context, "set")
-        if child is None:
-            break
-        command = child
-    return None if command is cli else command
-
-
-def options_of(command: click.Command) -> set[str]:
-    """Every flag of a command; of a group also those of its commands, which examples may leave out."""
-    context = click.Context(command)
-    flags = {
-        flag for one in command.get_params(context) for flag in (*one.opts, *one.secondary_opts)
-    }
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            flags |= options_of(child)
-    return flags
 
 
 MENTIONED = mentions()

@@ -1,0 +1,54 @@
+"""The commands of kquota and their options, to hold texts against."""
+
+import re
+from collections.abc import Sequence
+
+import click
+
+from reconciler.cli.main import cli
+
+OPTION = re.compile(r"(?<![\w=/-])--[a-z][a-z-]*")
+FOREIGN = re.compile(r"`[^`]*`|(?:kquota|kafka-[a-z]+|pip|git) .*")
+"""Parts of a hint that name a command by themselves."""
+
+
+def command_of(words: Sequence[str]) -> click.Command | None:
+    """The command that the first words name; ``None`` = there is none."""
+    command: click.Command = cli
+    context = click.Context(cli)
+    for word in words:
+        if not isinstance(command, click.Group):
+            break
+        name = word.strip(".,:'\"…")
+        child = command.get_command(context, name)
+        if child is None and "=" in name:
+            child = command.get_command(context, "set")
+        if child is None:
+            break
+        command = child
+    return None if command is cli else command
+
+
+def options_of(command: click.Command) -> set[str]:
+    """Every flag of a command; of a group also those of its commands, which examples may leave out."""
+    context = click.Context(command)
+    flags = {
+        flag for one in command.get_params(context) for flag in (*one.opts, *one.secondary_opts)
+    }
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            flags |= options_of(child)
+    return flags
+
+
+def check_hints(arguments: Sequence[str], err: str) -> None:
+    """Fail if a hint of a run names an option that the command does not have."""
+    command = command_of(arguments)
+    if command is None:
+        return
+    for line in err.splitlines():
+        if line.startswith("hint: "):
+            unknown = set(OPTION.findall(FOREIGN.sub("", line))) - options_of(command)
+            assert not unknown, f"kquota {' '.join(arguments)}: {line}"
