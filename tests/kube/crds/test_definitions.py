@@ -84,13 +84,16 @@ def table(kube: KubeCluster, *arguments: str) -> dict[str, str]:
     }
 
 
-def test_the_columns_of_a_quota_say_whether_it_is_in_force(
+def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_force(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
-    path = create(kube, quota(), namespace=kube_namespace)
+    limits = {"producerByteRate": "10Mi", "requestPercentage": 50}
+    path = create(kube, quota(limits=limits), namespace=kube_namespace)
     arguments = ("ckq", "a", "-n", kube_namespace)
     fresh = table(kube, *arguments)
-    assert list(fresh) == ["NAME", "CLUSTER", "ENTITY", "READY", "REASON", "AGE"]
+    columns = {"PRODUCER": "10Mi", "CONSUMER": "", "REQUEST%": "50", "MUTATION": "", "CONNECTION": ""}  # fmt: skip
+    assert list(fresh) == ["NAME", "CLUSTER", "ENTITY", *columns, "READY", "REASON", "AGE"]
+    assert {name: fresh[name] for name in columns} == columns
     assert fresh["CLUSTER"] == "prod"
     assert (fresh["ENTITY"], fresh["READY"], fresh["REASON"]) == ("", "", "")
     set_status(
@@ -107,7 +110,7 @@ def test_the_columns_of_a_quota_say_whether_it_is_in_force(
     wide = table(kube, *arguments, "-o", "wide")
     del wide["AGE"]
     assert wide == {
-        "NAME": "a", "CLUSTER": "prod", "ENTITY": "user=alice", "READY": "True",
+        **columns, "NAME": "a", "CLUSTER": "prod", "ENTITY": "user=alice", "READY": "True",
         "REASON": "Applied", "DRIFTED": "False", "MESSAGE": "All limits hold.",
     }  # fmt: skip
 
