@@ -34,7 +34,7 @@ GITHUB_HELP: Final = """A comment per label on a pull request, a job summary, an
 
 The comment is found again by a hidden marker and by its author. The pull request is given by --pull, or looked up by
 the head that the run belongs to (--head-repo, --sha); given both, they must agree. Without either no comment is
-written. With --head-repo the document may come from another run, and from anybody: it has at most 5 MB then.
+written. With --head-repo the document may come from a run of a fork; it is then refused above 5 MB.
 
 \b
 Example:

@@ -28,8 +28,8 @@ Without --file, Prometheus is queried (telemetry.prometheus of the cluster) from
 run, because data can arrive late. What a run brings in twice is kept once; a run that was killed goes on where it was.
 A series counts only if telemetry.matchers fit it, a broker only if app-info or telemetry.brokerId names it.
 
-Where files of the lake are damaged or missing, --from begins days of points and looks anew: what is whole stays, what is
-lost is told, and what is read comes in again. --rebuild does the same for samples, and checks all evidence with --publish.
+Where files of the lake are damaged or missing, --from recomputes the days of points and snapshots from then on: intact
+data stays, lost data is reported, and what is read is added again. --rebuild does the same for samples, and checks all evidence with --publish.
 
 \b
 Example:

@@ -27,7 +27,7 @@ only reported on.
 
 --out writes ClientQuota documents, each with its evidence as a comment, for people to merge; nothing is applied. A
 document that is there already is repeated whole with its new limits, but for its comments. Each run replaces the file of
-a cluster, or removes it where nothing is proposed any more; files of anybody else are left alone.
+a cluster, or removes it if nothing is proposed any more; other files are not changed.
 
 \b
 Example:

@@ -27,9 +27,9 @@ LOOK_BACK_DAYS: Final = 35
 
 HELP: Final = """Show which limit each client gets, and which limits apply to no client: never seen, shadowed, unlimited.
 
-Limits are those of the last complete look at each cluster (kquota snapshot, kquota spark ingest --snapshot). Clients are
+Limits are those of the last complete snapshot of each cluster (kquota snapshot, kquota spark ingest --snapshot). Clients are
 those of --principals, in every cluster; without it, the tags that recorded use was counted under in the look-back: then
-a limit that closer ones may hide is told as no_data. All rows go to the lake (effective_quota, dead_quota).
+a limit that closer ones may hide is reported as no_data. All rows go to the lake (effective_quota, dead_quota).
 
 \b
 Example:
