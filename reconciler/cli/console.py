@@ -255,12 +255,14 @@ class ProgressLine:
 
 
 @contextlib.contextmanager
-def reading(console: Console) -> Iterator[Callable[[int], None]]:
+def reading(
+    console: Console, *, monotonic: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int], None]]:
     """A counter of documents that are read, on a terminal; elsewhere nothing is written.
 
     The first look at the clock is before the files are opened, so that slow disks count, too.
     """
-    with ProgressLine(console) as line:
+    with ProgressLine(console, monotonic=monotonic) as line:
 
         def progress(documents: int) -> None:
             if console.err_terminal:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 
@@ -15,7 +16,9 @@ from reconciler.cli.console import (
     has_colour,
     reading,
 )
+from reconciler.manifest.load import load_files
 from tests.cli.consoles import Screen
+from tests.cli.projects import quota
 
 
 class Terminal(io.StringIO):
@@ -148,6 +151,22 @@ def test_work_of_unknown_length_is_counted():
         clock.at += 1
         progress("reading documents", 12_000, 0)
     assert screen.words == "\rreading documents: 12,000\x1b[K\r\x1b[K"
+
+
+def test_thirty_thousand_documents_are_counted_from_the_first_second_of_reading():
+    screen, clock = Screen(err_terminal=True), Ticking()
+    texts = [("all.yaml", "".join(quota(f"u{number}") for number in range(30_000)))]
+    with reading(screen.console, monotonic=clock) as progress:
+
+        def slowly(documents: int) -> None:
+            clock.at += 2**-13
+            progress(documents)
+
+        load_files(texts, progress=slowly)
+    counts = re.findall(r"\rreading documents: ([0-9,]+)\x1b", screen.words)
+    assert counts[0] == "8,192"
+    assert len(counts) > 20
+    assert screen.words.endswith("\r\x1b[K")
 
 
 def test_reading_documents_writes_nothing_into_a_pipe():

@@ -1,8 +1,6 @@
 """What people see: the command line in a real terminal of several widths, before a real broker."""
 
 import os
-import pty
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -84,30 +82,6 @@ def test_the_help_fits_the_terminal(folder, columns):
     )
     assert shown.rows == shown.lines
     assert "Guards:" in shown.rows
-
-
-def test_progress_is_shown_while_thirty_thousand_documents_are_read(tmp_path):
-    project(tmp_path, "127.0.0.1:1", *(quota(f"u{number}") for number in range(30_000)))
-    ours, theirs = pty.openpty()
-    with os.fdopen(ours, "rb", buffering=0) as terminal:
-        with subprocess.Popen(
-            [*KQUOTA, "validate"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs,
-            env=os.environ | {"PYTHONPATH": TREE},
-        ) as running:  # fmt: skip
-            os.close(theirs)
-            written = bytearray()
-            try:
-                while part := terminal.read(4096):
-                    written += part
-            except OSError:  # Linux: the other end is closed
-                pass
-        assert running.returncode == 0
-    shown = re.findall(rb"\rreading documents: ([0-9,]+)", bytes(written))
-    counts = [int(number.replace(b",", b"")) for number in shown]
-    assert counts == sorted(counts)
-    assert counts
-    assert counts[0] < 30_000
-    assert written.endswith(b"\r\x1b[K")
 
 
 def test_reading_many_documents_writes_nothing_into_a_pipe(tmp_path):
